@@ -1,4 +1,4 @@
-//! Runs the fuzz targets, which need a nightly compiler and a workspace of their own.
+//! Runs the fuzz targets. They need a nightly compiler and are a separate workspace.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ const SECONDS: u32 = 60;
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request {
-    /// All of them without one.
+    /// None runs all targets.
     target: Option<String>,
     seconds: u32,
 }
@@ -27,7 +27,7 @@ impl Request {
                 }
                 flag if flag.starts_with('-') => bail!("`fuzz` has no flag `{flag}`"),
                 target if request.target.is_none() => request.target = Some(target.to_owned()),
-                more => bail!("`fuzz` takes one target; `{more}` is one too many"),
+                more => bail!("`fuzz` takes one target; remove `{more}`"),
             }
         }
         Ok(request)
@@ -41,22 +41,21 @@ pub fn run(request: &Request) -> anyhow::Result<()> {
         None => targets.iter().collect(),
     };
     if wanted.is_empty() {
-        bail!("there is no such fuzz target; there are: {}", targets.join(", "));
+        bail!("unknown fuzz target; the targets are: {}", targets.join(", "));
     }
     tool::FUZZ.ensure()?;
     for target in wanted {
         println!("\n━━ {target}, {} seconds", request.seconds);
         let time = format!("-max_total_time={}", request.seconds);
-        // No unsafe code of ours is watched, and SQLite, which some crates bring along, does not
-        // start under a sanitizer.
-        // Long inputs from the start: some targets need many steps to get anywhere.
+        // Loggia has no unsafe code for a sanitizer to check, and SQLite does not start under one.
+        // `len_control=0` allows long inputs from the start, because some targets need many steps.
         let long = "-len_control=0";
         let run = ["+nightly", "fuzz", "run", "--sanitizer", "none", target, "--", long, &time];
-        let status = step::cargo(&run).status().context("cargo does not start")?;
+        let status = step::cargo(&run).status().context("cannot start cargo")?;
         if !status.success() {
             bail!(
-                "{target} failed, or there is no nightly compiler (`rustup toolchain install \
-                 nightly`); the input that failed is in fuzz/artifacts/{target}"
+                "{target} failed, or the nightly compiler is missing (`rustup toolchain install \
+                 nightly`); a failing input is in fuzz/artifacts/{target}"
             );
         }
     }

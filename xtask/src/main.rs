@@ -1,10 +1,11 @@
-//! The project's chores: `cargo xtask test`, `bench`, `fuzz`, `screenshots`, `conformance`.
+//! Development tasks: `cargo xtask test`, `bench`, `fuzz`, `size`, `screenshots`,
+//! `conformance`.
 //!
-//! What must not be here: anything that only works on one machine, and anything that the product
-//! needs.
+//! The product does not depend on this crate, and its commands work on every machine.
 
 mod fuzz;
 mod peers;
+mod size;
 mod step;
 mod suite;
 mod tool;
@@ -17,16 +18,18 @@ const HELP: &str = "\
 Usage: cargo xtask <COMMAND>
 
 Commands:
-  test [--quick]                  install what is missing, then check everything
-                                  --quick leaves out the real processes and the supply chain
+  test [--quick]                  install missing tools, then run all checks
+                                  --quick skips the end-to-end tests and the dependency check
   bench [FILTER]                  run the benchmarks
-  bench timing                    whether the time of a refusal tells why, 20,000 of each kind: takes long
-  bench peers [NAME...] [--quick] run Loggia beside the official SDK servers: loggia rust js python
+  bench timing                    compare how long refusals take, 20,000 of each kind (hours)
+  bench peers [NAME...] [--quick] compare Loggia with other A2A servers:
+                                  loggia rust-sqlite python-sqlite rust js python
   bench crowd [PART...] [--quick] thousands of readers on one session: writer followers stalled
-  fuzz [TARGET] [--seconds N]     fuzz one target, or each for N seconds (60)
-  screenshots                     draw the images in docs/screenshots anew
-  conformance KIT... [--python P] run the A2A project's conformance kits, from checkouts of yours
-                                  (docs/conformance.md)";
+  fuzz [TARGET] [--seconds N]     fuzz one target, or all of them, for N seconds each (60)
+  size                            count lines and locks (docs/contributing/size.md)
+  screenshots                     redraw the images in docs/screenshots
+  conformance KIT... [--python P] run checkouts of the A2A project's conformance kits
+                                  (docs/contributing/conformance.md)";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -45,6 +48,7 @@ fn run(arguments: &[String]) -> anyhow::Result<()> {
         ["test"] => suite::run(suite::Extent::Everything),
         ["test", "--quick"] => suite::run(suite::Extent::Quick),
         ["bench", filter @ ..] => bench(filter),
+        ["size"] => size::run(),
         ["screenshots"] => screenshots(),
         ["conformance", rest @ ..] if !rest.is_empty() => suite::conformance(rest),
         ["fuzz", rest @ ..] => fuzz::run(&fuzz::Request::parse(rest)?),
@@ -52,19 +56,19 @@ fn run(arguments: &[String]) -> anyhow::Result<()> {
             println!("{HELP}");
             Ok(())
         }
-        _ => bail!("there is no `{}`\n\n{HELP}", words.join(" ")),
+        _ => bail!("unknown command `{}`\n\n{HELP}", words.join(" ")),
     }
 }
 
-/// The scenes are tests of the real binary, which compare what they draw unless they are told to
-/// write it.
+/// The scenes are tests of the real binary. With the variable they write their images instead of
+/// comparing them.
 fn screenshots() -> anyhow::Result<()> {
     tool::NEXTEST.ensure()?;
     let scenes = ["nextest", "run", "--locked", "--package", "loggia", "--test", "e2e"];
     let mut command = step::cargo(&scenes);
     let status = command.arg("screenshots::").env("LOGGIA_WRITE_SCREENSHOTS", "1").status();
-    let status = status.context("cargo does not start")?;
-    if status.success() { Ok(()) } else { bail!("a scene did not come out ({status})") }
+    let status = status.context("cannot start cargo")?;
+    if status.success() { Ok(()) } else { bail!("a scene failed ({status})") }
 }
 
 fn bench(filter: &[&str]) -> anyhow::Result<()> {
@@ -72,7 +76,7 @@ fn bench(filter: &[&str]) -> anyhow::Result<()> {
     if filter.is_empty() || only_peers {
         peers::prepare()?;
     }
-    // As it is shipped. The parts alone are measured as a newcomer's first build has them.
+    // `peers` and `crowd` measure the shipped build (`dist`), the others a release build.
     let one = |package, name| {
         step::cargo(&[
             "bench",
@@ -96,6 +100,6 @@ fn bench(filter: &[&str]) -> anyhow::Result<()> {
     } else if !filter.is_empty() {
         command.arg("--").args(filter);
     }
-    let status = command.status().context("cargo does not start")?;
+    let status = command.status().context("cannot start cargo")?;
     if status.success() { Ok(()) } else { bail!("the benchmarks failed ({status})") }
 }

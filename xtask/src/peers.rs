@@ -1,6 +1,6 @@
-//! Gets the servers of other people ready that `cargo xtask bench` measures Loggia against: their
-//! packages at pinned versions under `target/peers`. Their sources, which are ours, are in
-//! `bench/peers`. A peer that cannot be had is left out of the table.
+//! Installs the A2A servers that `cargo xtask bench` compares Loggia with: packages at pinned versions
+//! under `target/peers`, and the small agents of `bench/peers` on top of them. A peer that cannot be
+//! installed is left out of the table.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,10 +9,11 @@ use anyhow::{Context, bail};
 
 use crate::step;
 
-/// From a peer's source and the directory that is its own.
+/// Installs a peer from its source directory into its target directory.
 type Install = fn(&Path, &Path) -> anyhow::Result<()>;
 
-const PEERS: &[(&str, Install)] = &[("python", python), ("js", js), ("rust", rust)];
+const PEERS: &[(&str, Install)] =
+    &[("python", python), ("js", js), ("rust", rust), ("rust-sqlite", rust)];
 
 pub fn prepare() -> anyhow::Result<()> {
     for (name, install) in PEERS {
@@ -21,7 +22,7 @@ pub fn prepare() -> anyhow::Result<()> {
         std::fs::create_dir_all(&directory)?;
         println!("━━ peer {name}");
         if let Err(error) = install(&source, &directory) {
-            println!("it is left out: {error:#}");
+            println!("left out: {error:#}");
         }
     }
     Ok(())
@@ -39,7 +40,7 @@ fn python(source: &Path, directory: &Path) -> anyhow::Result<()> {
 
 fn js(source: &Path, directory: &Path) -> anyhow::Result<()> {
     let wanted = [source.join("package.json"), source.join("package-lock.json")];
-    // Packages are found from where the script lies.
+    // Node looks for packages beside the script.
     std::fs::copy(source.join("server.mjs"), directory.join("server.mjs"))?;
     once(&wanted, directory, || {
         for file in &wanted {
@@ -50,13 +51,13 @@ fn js(source: &Path, directory: &Path) -> anyhow::Result<()> {
     })
 }
 
-/// Cargo itself knows what is new.
+/// Always runs cargo, which rebuilds only after a change.
 fn rust(source: &Path, directory: &Path) -> anyhow::Result<()> {
     let mut cargo = step::cargo(&["build", "--release", "--locked", "--manifest-path"]);
     run(cargo.arg(source.join("Cargo.toml")).arg("--target-dir").arg(directory))
 }
 
-/// Installs, unless that was done for the same files before.
+/// Runs `install` unless it has succeeded before with the same contents of the `wanted` files.
 fn once(
     wanted: &[PathBuf],
     directory: &Path,
@@ -68,7 +69,7 @@ fn once(
     }
     let stamp = directory.join("installed");
     if std::fs::read(&stamp).is_ok_and(|then| then == now) {
-        println!("it is there");
+        println!("already installed");
         return Ok(());
     }
     install()?;
@@ -76,6 +77,6 @@ fn once(
 }
 
 fn run(command: &mut Command) -> anyhow::Result<()> {
-    let status = command.status().context("it does not start")?;
+    let status = command.status().context("cannot start the command")?;
     if status.success() { Ok(()) } else { bail!("{command:?} failed ({status})") }
 }

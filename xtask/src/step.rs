@@ -1,4 +1,4 @@
-//! Named steps, one after the other, up to the first that fails; and a summary of them all.
+//! Runs named steps in order, stops at the first failure, and prints a summary.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -6,19 +6,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::bail;
 
-/// Where every command runs.
+/// The repository, in which every command runs.
 pub fn root() -> &'static Path {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here)
 }
 
-/// Where cargo puts what it builds: beside the chores themselves, which it has just built.
+/// Cargo's target directory, found from the path of this program.
 pub fn target() -> PathBuf {
-    let chores = std::env::current_exe().unwrap_or_default();
-    chores.parent().and_then(Path::parent).map_or_else(|| root().join("target"), Path::to_owned)
+    let program = std::env::current_exe().unwrap_or_default();
+    program.parent().and_then(Path::parent).map_or_else(|| root().join("target"), Path::to_owned)
 }
 
-/// Cargo of the same toolchain that runs the chores, unless the first argument says another.
+/// Cargo of the current toolchain, or of another one if the first argument is `+NAME`.
 pub fn cargo(arguments: &[&str]) -> Command {
     let mut command = Command::new("cargo");
     command.args(arguments).current_dir(root());
@@ -48,7 +48,7 @@ impl Steps {
             match cargo(arguments).status() {
                 Ok(status) if status.success() => Ok(()),
                 Ok(status) => bail!("`cargo {}` failed ({status})", arguments.join(" ")),
-                Err(error) => bail!("`cargo` does not start: {error}"),
+                Err(error) => bail!("cannot start cargo: {error}"),
             }
         })
     }

@@ -1,4 +1,4 @@
-//! Everything that has to hold before a change is done.
+//! `cargo xtask test` and `cargo xtask conformance`.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::tool;
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
     Everything,
-    /// For between two edits.
+    /// Without the end-to-end tests and the dependency check.
     Quick,
 }
 
@@ -24,12 +24,12 @@ pub fn run(extent: Extent) -> anyhow::Result<()> {
     match extent {
         Extent::Quick => checked(Steps::default().add("tools", || tool::NEXTEST.ensure()))
             .cargo(
-                "tests, quick ones",
+                "quick tests",
                 &["nextest", "run", "--workspace", "--locked", "--profile", "quick"],
             )
             .run(),
         Extent::Everything => checked(Steps::default().add("tools", tool::ensure_all))
-            .cargo("supply chain", &["deny", "check", "bans", "licenses", "sources"])
+            .cargo("dependencies", &["deny", "check", "bans", "licenses", "sources"])
             .cargo("documentation tests", &["test", "--workspace", "--doc", "--locked"])
             .cargo("tests", &["nextest", "run", "--workspace", "--locked"])
             .add("official clients", official_clients)
@@ -37,26 +37,30 @@ pub fn run(extent: Extent) -> anyhow::Result<()> {
     }
 }
 
-/// The A2A project's conformance kits, which the caller has fetched and installed.
+/// Runs conformance kits of the A2A project that the caller has fetched and installed.
 pub fn conformance(kits: &[&str]) -> anyhow::Result<()> {
     let built = step::cargo(&["build", "--locked", "--package", "loggia"]).status();
-    if !built.context("cargo does not start")?.success() {
+    if !built.context("cannot start cargo")?.success() {
         bail!("the binary cannot be built");
     }
-    // The words are paths of the caller, who need not stand at the root.
+    // The arguments are paths relative to the caller's directory, so the directory is not changed.
     let mut command = Command::new("python3");
     command.arg(step::root().join("interop/tck/run.py"));
     let status = command.arg(step::target().join("debug/loggia")).args(kits).status();
-    let status = status.context("python3 does not start: the kits need it")?;
-    if status.success() { Ok(()) } else { bail!("the kits find something new ({status})") }
+    let status = status.context("cannot start python3, which the kits need")?;
+    if status.success() { Ok(()) } else { bail!("a kit reports an unexpected result ({status})") }
 }
 
-/// The A2A project's own clients against the binary that the tests have built.
+/// Runs the A2A project's own clients against the binary that the tests have built.
 fn official_clients() -> anyhow::Result<()> {
     let binary = step::target().join("debug/loggia");
     let mut command = Command::new("python3");
     command.arg("interop/run.py").arg(&binary).current_dir(step::root());
     let status =
-        command.status().context("python3 does not start: the official clients need it")?;
-    if status.success() { Ok(()) } else { bail!("an official client disagrees ({status})") }
+        command.status().context("cannot start python3, which the official clients need")?;
+    if status.success() {
+        Ok(())
+    } else {
+        bail!("a test with an official client failed ({status})")
+    }
 }

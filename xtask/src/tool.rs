@@ -1,4 +1,4 @@
-//! Programs that the checks need, installed only where they are missing.
+//! Programs that the checks need, installed if they are missing.
 
 use std::process::{Command, Stdio};
 
@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 
 use crate::step;
 
-/// A cargo subcommand at the version that the project was checked with.
+/// A cargo subcommand at the version that the project is checked with.
 pub struct CargoTool {
     subcommand: &'static str,
     package: &'static str,
@@ -17,7 +17,7 @@ pub const NEXTEST: CargoTool =
 pub const DENY: CargoTool = CargoTool { subcommand: "deny", package: "cargo-deny@0.20.2" };
 pub const FUZZ: CargoTool = CargoTool { subcommand: "fuzz", package: "cargo-fuzz@0.13.2" };
 
-/// A program that the tests run, how it tells its version, and the package it comes in.
+/// A program that the tests run, its flag for the version, and its Debian package.
 struct Program {
     name: &'static str,
     ask: &'static str,
@@ -47,14 +47,19 @@ impl CargoTool {
     pub fn ensure(&self) -> anyhow::Result<()> {
         let mut version = step::cargo(&[self.subcommand, "--version"]);
         if is_there(&mut version) {
-            println!("cargo-{} is there", self.subcommand);
+            println!("cargo-{} is installed", self.subcommand);
             return Ok(());
         }
         println!("installing {} (this takes some minutes, once)", self.package);
-        let status = step::cargo(&["install", "--locked", self.package]).status();
-        match status.context("cargo does not start")? {
+        // A build without optimization and debug information takes less time. The tools
+        // wait for the compiler and the tests, so their own speed does not matter. The common target
+        // directory lets the second tool reuse dependencies of the first.
+        let mut install = step::cargo(&["install", "--locked", "--profile", "dev", self.package]);
+        install.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "0");
+        let status = install.arg("--target-dir").arg(step::target().join("tools")).status();
+        match status.context("cannot start cargo")? {
             status if status.success() => Ok(()),
-            _ => bail!("cannot install it; try `cargo install --locked {}`", self.package),
+            _ => bail!("cannot install {0}; try `cargo install --locked {0}`", self.package),
         }
     }
 }
@@ -67,18 +72,18 @@ fn ensure_packages() -> anyhow::Result<()> {
         .collect();
     if missing.is_empty() {
         let names: Vec<&str> = PROGRAMS.iter().map(|program| program.name).collect();
-        println!("{} are there", names.join(", "));
+        println!("installed: {}", names.join(", "));
         return Ok(());
     }
     let names = missing.join(" ");
     if !is_root() || !is_there(Command::new("apt-get").arg("--version")) {
-        bail!("the tests need {names}: install it, on Debian with `apt-get install {names}`");
+        bail!("the tests need {names}; on Debian: `apt-get install {names}`");
     }
     println!("installing {names}");
     if install(&missing)? {
         return Ok(());
     }
-    // The list of packages may be old or empty.
+    // The package list may be old or empty.
     let updated = Command::new("apt-get").args(["update", "--quiet"]).status()?;
     if updated.success() && install(&missing)? {
         return Ok(());
@@ -90,7 +95,7 @@ fn install(packages: &[&str]) -> anyhow::Result<bool> {
     let mut command = Command::new("apt-get");
     command.args(["install", "--yes", "--quiet", "--no-install-recommends"]).args(packages);
     command.env("DEBIAN_FRONTEND", "noninteractive");
-    Ok(command.status().context("apt-get does not start")?.success())
+    Ok(command.status().context("cannot start apt-get")?.success())
 }
 
 fn is_there(command: &mut Command) -> bool {

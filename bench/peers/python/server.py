@@ -1,4 +1,8 @@
-"""The trivial agent on a2a-sdk, as its documentation has it: server.py PORT."""
+"""The trivial agent on a2a-sdk, as its documentation has it: server.py [--sqlite] PORT.
+
+Tasks are kept in memory, or with --sqlite in tasks.db of the current directory. The SDK's SQL store
+has no settings for SQLite, so SQLite's own defaults apply: a rollback journal, synchronous=FULL.
+"""
 
 import asyncio
 import sys
@@ -10,11 +14,13 @@ from a2a.server.agent_execution import AgentExecutor
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes.agent_card_routes import create_agent_card_routes
 from a2a.server.routes.jsonrpc_routes import create_jsonrpc_routes
-from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
+from a2a.server.tasks import DatabaseTaskStore, InMemoryTaskStore, TaskUpdater
 from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Part, TaskState
+from sqlalchemy.ext.asyncio import create_async_engine
 from starlette.applications import Starlette
 
-PORT = int(sys.argv[1])
+PORT = int(sys.argv[-1])
+SQLITE = '--sqlite' in sys.argv
 
 
 class Agent(AgentExecutor):
@@ -56,8 +62,10 @@ card = AgentCard(
     default_output_modes=['text/plain'],
     skills=[AgentSkill(id='say', name='Say', description='Says hi.', tags=['say'])],
 )
-requests = DefaultRequestHandler(
-    agent_executor=Agent(), task_store=InMemoryTaskStore(), agent_card=card
-)
+if SQLITE:
+    store = DatabaseTaskStore(create_async_engine('sqlite+aiosqlite:///tasks.db'))
+else:
+    store = InMemoryTaskStore()
+requests = DefaultRequestHandler(agent_executor=Agent(), task_store=store, agent_card=card)
 routes = [*create_agent_card_routes(card), *create_jsonrpc_routes(requests, '/')]
 uvicorn.run(Starlette(routes=routes), host='127.0.0.1', port=PORT, log_level='warning')

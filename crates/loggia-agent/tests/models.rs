@@ -1,5 +1,5 @@
 //! The built-in models by their configured names, run through their streams. Every example in
-//! `docs/models.md` and `examples/` is run here.
+//! `docs/reference/models.md` and `examples/` is run here.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop")]
 
 use std::path::{Path, PathBuf};
@@ -195,7 +195,7 @@ async fn faults_of_the_scripted_model() {
 
 #[tokio::test]
 async fn every_example_in_the_documentation_is_understood() {
-    let page = std::fs::read_to_string(repository().join("docs/models.md")).unwrap();
+    let page = std::fs::read_to_string(repository().join("docs/reference/models.md")).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let mut seen = [0, 0, 0];
     for (language, text) in blocks(&page) {
@@ -223,7 +223,10 @@ async fn every_example_in_the_documentation_is_understood() {
     assert_eq!(seen, [2, 2, 1], "examples in text, TOML and JSON");
     for file in ["tour.txt", "tour.json"] {
         let text = std::fs::read_to_string(repository().join("examples").join(file)).unwrap();
-        assert!(page.contains(&text), "docs/models.md does not show examples/{file} as it is");
+        assert!(
+            page.contains(&text),
+            "docs/reference/models.md does not show examples/{file} as it is"
+        );
     }
 }
 

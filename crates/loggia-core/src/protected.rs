@@ -1,5 +1,5 @@
 //! Protected files: they configure what other programs run or what Loggia allows. One table, grouped by
-//! what the files configure; docs/configuration.md shows the same table.
+//! what the files configure; docs/reference/configuration.md shows the same table.
 //!
 //! Only paths are compared. [`crate::policy`] decides how protected files are treated.
 
@@ -323,11 +323,11 @@ mod tests {
 
     #[test]
     fn the_manual_shows_the_same_table() {
-        let manual = include_str!("../../../docs/configuration.md");
+        let manual = include_str!("../../../docs/reference/configuration.md");
         for kind in PROTECTED {
             let names: Vec<String> = kind.paths.iter().map(|path| format!("`{path}`")).collect();
             let row = format!("| {} | {} |", kind.configures, names.join(", "));
-            assert!(manual.contains(&row), "docs/configuration.md does not say\n{row}");
+            assert!(manual.contains(&row), "docs/reference/configuration.md does not say\n{row}");
         }
     }
 }

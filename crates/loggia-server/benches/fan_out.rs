@@ -1,6 +1,6 @@
 //! The cost of one more reader: `cargo bench -p loggia-server`, with `-- --quick` for a short run. One session, bursts of
 //! events, 1 to 1,000 readers of one shared projection, compared with a reader that projects and encodes for itself.
-//! Without sockets. Prints a table; see `docs/performance.md`.
+//! Without sockets. Prints a table; see `docs/contributing/performance.md`.
 
 #![allow(
     clippy::unwrap_used,

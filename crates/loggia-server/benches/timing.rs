@@ -3,7 +3,7 @@
 //!
 //! Three kinds, in alternating order: a client or token that does not exist, one that is wrong in its first byte, one that
 //! is wrong in its last. Without the limiter, which would dominate the times. Prints medians and, for each pair of kinds,
-//! the Kolmogorov-Smirnov test. A busy machine may spoil the report. See `docs/performance.md`.
+//! the Kolmogorov-Smirnov test. A busy machine may spoil the report. See `docs/contributing/performance.md`.
 
 #![allow(
     clippy::unwrap_used,

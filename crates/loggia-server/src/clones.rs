@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use loggia_core::repository::{AllowedSources, RepositoryUrl, Scheme, clone_name, is_clone_name};
 use loggia_core::{Repository, SessionId, Workspace};
-use loggia_wire::{Condition, Violation, WireError, RepositoryFields};
+use loggia_wire::{Condition, RepositoryFields, Violation, WireError};
 
 use crate::state::Defaults;
 
@@ -55,7 +55,11 @@ impl ClonePolicy {
 }
 
 /// A local repository must be in a directory where clients may work.
-fn served(path: &str, fields: &RepositoryFields, defaults: &Defaults) -> Result<RepositoryUrl, WireError> {
+fn served(
+    path: &str,
+    fields: &RepositoryFields,
+    defaults: &Defaults,
+) -> Result<RepositoryUrl, WireError> {
     let refused = |why| violation(&fields.url, why);
     let found = Path::new(path).canonicalize().ok().filter(|path| path.is_dir());
     let found = found.filter(|path| defaults.closes(path).is_none());

@@ -11,8 +11,8 @@ use loggia_core::{
 use loggia_session::{Ack, HubError, SessionHandle};
 use loggia_wire::Subject;
 use loggia_wire::{
-    Answer, Asked, Condition, Delivery, FrameId, HistoryLength, Intent, OpenTask, Prompt, TaskDetail,
-    View, WireError,
+    Answer, Asked, Condition, Delivery, FrameId, HistoryLength, Intent, OpenTask, Prompt,
+    TaskDetail, View, WireError,
 };
 use serde_json::Value;
 
@@ -166,7 +166,8 @@ impl Server {
         let task = TaskId::from(uuid::Uuid::now_v7());
         let command = Command::OpenTask { task: task.clone(), profile };
         let ack = submit(&handle, command, caller).await?;
-        let task = self.snapshot(&handle, view, &task, TaskDetail::default(), ack.seq, caller).await?;
+        let task =
+            self.snapshot(&handle, view, &task, TaskDetail::default(), ack.seq, caller).await?;
         Ok(Reply::Value(task))
     }
 
@@ -323,7 +324,8 @@ impl Server {
         let command = Command::Cancel { what: Cancel::Task(task.clone()) };
         let ack = submit(&handle, command, caller).await?;
         self.task_changed(task);
-        let task = self.snapshot(&handle, view, task, TaskDetail::default(), ack.seq, caller).await?;
+        let task =
+            self.snapshot(&handle, view, task, TaskDetail::default(), ack.seq, caller).await?;
         Ok(Reply::Value(task))
     }
 

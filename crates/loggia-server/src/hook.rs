@@ -280,7 +280,9 @@ impl Server {
         let content = match &command {
             ClientCommand::Prompt { content, .. } => content.clone(),
             ClientCommand::Shell { line, .. } => Content::text(format!("{LINE}{line}")),
-            ClientCommand::Answer { .. } | ClientCommand::Cancel { .. } => return Ok(command.into()),
+            ClientCommand::Answer { .. } | ClientCommand::Cancel { .. } => {
+                return Ok(command.into());
+            }
         };
         let submitted = Submitted {
             event: "prompt_submit",

@@ -9,7 +9,7 @@ use futures::StreamExt;
 use loggia_core::{Millis, SessionId, TaskId, TaskView};
 use loggia_session::{HubError, ListedTask, StoreError, TaskPage, TaskPlace, TaskQuery};
 use loggia_wire::{
-    Condition, HistoryLength, ListTasks, Projector, TaskDetail, StatusFilter, View, Violation,
+    Condition, HistoryLength, ListTasks, Projector, StatusFilter, TaskDetail, View, Violation,
     WireError, reply,
 };
 use serde_json::Value;

@@ -1,5 +1,5 @@
 //! Measures sessions on a real disk: `cargo bench -p loggia-session`. `-- --quick` makes a short run, and the name of a
-//! part (`-- fan-out`) runs only that part. Prints a table. `docs/performance.md` explains the rows.
+//! part (`-- fan-out`) runs only that part. Prints a table. `docs/contributing/performance.md` explains the rows.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! An append, encoded by its caller so that the one writer thread only writes: the records as they stand in the
-//! file, and what session and task rows have to know. The tables are not touched here ([`crate::jobs`]).
+//! An append, encoded by its caller to save time on the one writer thread: the records as they are stored, and the
+//! new values of the session and task rows. [`crate::jobs`] writes them.
 
 use std::sync::Arc;
 
@@ -48,7 +48,7 @@ impl AppendJob {
     }
 }
 
-/// The records of an append as they stand in the file: one line each.
+/// The records of an append as they are stored: one line each.
 pub struct Records {
     body: Vec<u8>,
     /// The number of each record, and where its line ends.
@@ -77,7 +77,7 @@ impl Records {
         self.ends.last().map(|(seq, _)| *seq)
     }
 
-    /// The checksums of the records, and the last one of the session's chain, which goes on from `before`.
+    /// The checksums of the records, chained to `before`, and the last of them.
     pub fn chain(&self, before: Sum) -> (Vec<u8>, Sum) {
         let mut sums = Vec::with_capacity(self.ends.len() * size_of::<Sum>());
         let mut last = before;

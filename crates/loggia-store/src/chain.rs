@@ -1,5 +1,5 @@
-//! The chain of checksums over the records of a log: each record is checked in its row and decoded only if it is what
-//! was written. Which rows are read, and how many, is not decided here.
+//! The chain of checksums over the records of a log: each record is verified before it is decoded. [`crate::read`]
+//! chooses the rows.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,20 +9,20 @@ use loggia_session::StoreError;
 
 use crate::checksum::{self, Sum};
 
-/// Between the records of an append. No record holds one: they are JSON on one line.
+/// Separates the records of an append. Records are JSON on one line, so they do not contain it.
 pub const END_OF_RECORD: u8 = b'\n';
 
 const SIZE: usize = size_of::<Sum>();
 
-/// A log as its row in the table of sessions describes it.
-pub struct Listed<'a> {
+/// The extent of a log according to its row in the table of sessions.
+pub struct Extent<'a> {
     pub session: &'a SessionId,
     pub path: &'a Path,
     pub head: Seq,
     pub sum: &'a [u8],
 }
 
-impl Listed<'_> {
+impl Extent<'_> {
     fn corrupt(&self, seq: Seq, detail: &str) -> StoreError {
         StoreError::Corrupt {
             session: self.session.clone(),
@@ -81,7 +81,7 @@ impl<'a> Iterator for Lines<'a> {
 
 /// A read that goes from `after` to its last record.
 pub struct Chain<'a> {
-    listed: Listed<'a>,
+    extent: Extent<'a>,
     after: Seq,
     last: Seq,
     /// The checksum of the record before the next one. None until the record at `after` was read.
@@ -92,10 +92,10 @@ pub struct Chain<'a> {
 
 impl<'a> Chain<'a> {
     /// For up to `wanted` records after `after`.
-    pub fn new(listed: Listed<'a>, after: Seq, wanted: u64) -> Self {
-        let wanted = listed.head.0.saturating_sub(after.0).min(wanted);
+    pub fn new(extent: Extent<'a>, after: Seq, wanted: u64) -> Self {
+        let wanted = extent.head.0.saturating_sub(after.0).min(wanted);
         let (last, good) = (Seq(after.0 + wanted), Vec::new());
-        Self { listed, after, last, previous: None, good, bytes: 0 }
+        Self { extent, after, last, previous: None, good, bytes: 0 }
     }
 
     /// The last record that is wanted.
@@ -143,10 +143,10 @@ impl<'a> Chain<'a> {
     /// The checksum that the first record is chained to.
     fn begin(&mut self, at_after: Option<Sum>) -> Result<Sum, StoreError> {
         let sum = match self.after {
-            Seq::ZERO => checksum::origin(self.listed.session),
+            Seq::ZERO => checksum::origin(self.extent.session),
             after => at_after.ok_or_else(|| self.missing(after))?,
         };
-        if self.after == self.listed.head && sum.as_slice() != self.listed.sum {
+        if self.after == self.extent.head && sum.as_slice() != self.extent.sum {
             return Err(self.not_the_last(self.after.max(Seq(1))));
         }
         self.previous = Some(sum);
@@ -162,14 +162,14 @@ impl<'a> Chain<'a> {
     ) -> Result<Envelope, StoreError> {
         let sum = checksum::next(previous, seq, body);
         if sum.as_slice() != expected {
-            return Err(self.listed.corrupt(seq, "its checksum does not match its content"));
+            return Err(self.extent.corrupt(seq, "its checksum does not match its content"));
         }
         let decoded =
             std::str::from_utf8(body).ok().and_then(|text| serde_json::from_str(text).ok());
         let Some(envelope) = decoded else {
-            return Err(self.listed.corrupt(seq, "its content cannot be read"));
+            return Err(self.extent.corrupt(seq, "its content cannot be read"));
         };
-        if seq == self.listed.head && sum.as_slice() != self.listed.sum {
+        if seq == self.extent.head && sum.as_slice() != self.extent.sum {
             return Err(self.not_the_last(seq));
         }
         *previous = sum;
@@ -199,10 +199,10 @@ impl<'a> Chain<'a> {
     }
 
     fn missing(&self, seq: Seq) -> StoreError {
-        self.listed.corrupt(seq, "its record is missing")
+        self.extent.corrupt(seq, "its record is missing")
     }
 
     fn not_the_last(&self, seq: Seq) -> StoreError {
-        self.listed.corrupt(seq, "it is not the last event that was written")
+        self.extent.corrupt(seq, "it is not the last event that was written")
     }
 }

@@ -94,7 +94,7 @@ fn create(path: &Path) -> std::io::Result<File> {
     File::options().write(true).create_new(true).mode(0o600).open(path)
 }
 
-/// Copies the files as they are, so that other programs can rescue more than Loggia can.
+/// Copies the damaged files, so that other programs can recover more than Loggia can.
 pub fn keep_copy(path: &Path) -> Option<PathBuf> {
     let kept = path.parent()?.join("damaged");
     make_private(&kept).ok()?;

@@ -1,5 +1,5 @@
-//! What the writer's jobs change in the tables, inside of the transaction that they share: a session is acquired,
-//! appended to or deleted, a document is changed. When the transaction commits is not decided here.
+//! The writer's jobs, inside the transaction that they share: acquire a session, append to it, delete it, change a
+//! document. [`crate::writer`] commits the transaction.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -161,7 +161,7 @@ impl Performer<'_> {
                 )?
                 .execute(params![row, first.0, job.records.body(), sums]);
             match inserted {
-                // A damaged database. The other jobs of the group are not to fail with this one.
+                // A damaged database. The other jobs of the group must not fail with this one.
                 Err(error) if error.sqlite_error_code() == Some(ErrorCode::ConstraintViolation) => {
                     return Ok(Err(self.corrupt(job, first, "a record with its number exists")));
                 }

@@ -2,7 +2,7 @@
 //!
 //! The kernel releases the lock when its process ends, however it ends, so a lease needs no timeout and no
 //! heartbeat. These are open-file-description locks, because classic POSIX locks vanish when the process
-//! closes any other descriptor of the file. What a session holds is not known here.
+//! closes any other descriptor of the file.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -23,7 +23,7 @@ const PRESENCE: i64 = 0;
 /// The epoch of the owner that creates a session.
 pub const FIRST_EPOCH: u64 = 1;
 
-/// What the store keeps with a lease. The session is locked as long as this exists.
+/// The store's part of a lease. The session is locked as long as this exists.
 pub struct LeaseState {
     /// The owner of a new session, which its first append inserts. None for a session that has a row.
     creates: Option<Owner>,
@@ -86,7 +86,7 @@ impl Locks {
         Ok(Self { shared, path: path.to_owned() })
     }
 
-    /// True when no other process has this database open. Keeps other processes out until `share`.
+    /// True if no other process has this database open. Other processes then cannot open it until `share`.
     pub fn lock_alone(&self) -> Result<bool, StoreError> {
         self.locked(change(&self.shared.file, libc::F_WRLCK, PRESENCE))
     }

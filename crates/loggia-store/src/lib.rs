@@ -4,10 +4,10 @@
 //! groups ([`writer`]). Events, session rows, task rows and documents change in the same transaction, so a
 //! reader never sees one without the others. A group that holds a decision is synced before it is
 //! acknowledged and survives power loss; a group of stream events survives the process. Records are chained by
-//! checksums, and every read verifies what it returns ([`chain`]).
+//! checksums, and every read verifies its result ([`chain`]).
 //!
-//! What must not be here: decisions about a session, actors, protocols, and any other database. Another
-//! database is another crate that implements the same port and passes the same contract tests.
+//! This crate contains no decisions about a session, no actors and no protocols. Another database is another
+//! crate that implements the same port and passes the same contract tests.
 
 mod append;
 mod chain;
@@ -116,8 +116,8 @@ impl SqliteStore {
         &self.findings
     }
 
-    /// The sessions that can be read, and what is wrong if there may be others. For a list that is
-    /// shown to a person, who is told; everything else needs all of them.
+    /// The readable sessions, and the damage if there may be others. For lists that are shown to a person
+    /// together with the damage; other callers need all sessions ([`Store::list`]).
     pub async fn list_readable(
         &self,
         limit: usize,

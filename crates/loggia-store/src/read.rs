@@ -1,4 +1,4 @@
-//! Reading: a small pool of connections, and queries that verify what they return. Nothing is written here.
+//! Reading: a small pool of connections, and queries that verify their results. Nothing is written here.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,11 +7,11 @@ use loggia_core::{Envelope, Seq, SessionId, TaskId};
 use loggia_session::{self as ports, StoreError};
 use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
 
-use crate::chain::{Chain, Listed, Row};
+use crate::chain::{Chain, Extent, Row};
 use crate::checksum;
 use crate::files::{connect, describe};
 
-/// Reads at a time, and connections that are kept for them.
+/// Concurrent reads, and connections kept for them.
 pub const READS: usize = 4;
 
 pub struct Readers {
@@ -91,7 +91,7 @@ pub fn head(
 /// How much a read takes.
 #[derive(Clone, Copy)]
 pub enum Amount {
-    /// Up to so many events.
+    /// Up to this many events.
     Events(usize),
     /// Whole rows, until they reach the size of a piece.
     Piece,
@@ -132,8 +132,8 @@ pub fn events(
     if after > head {
         return Ok(Vec::new());
     }
-    let listed = Listed { session, path, head, sum: &sum };
-    let mut chain = Chain::new(listed, after, amount.wanted());
+    let extent = Extent { session, path, head, sum: &sum };
+    let mut chain = Chain::new(extent, after, amount.wanted());
     let walked = match walk(&transaction, row, after, amount, &mut chain) {
         Ok(walked) => walked,
         Err(failure) => Err(damaged(describe(failure, path), session, after.next())),
@@ -198,7 +198,7 @@ pub fn locate(
         .map_err(|error| describe(error, path))
 }
 
-/// The sessions that can be read, the most recently changed first, and what is wrong with the others.
+/// The readable sessions, the most recently changed first, and the damage to the others.
 ///
 /// The table is read from end to end and compared with an index of the ids. An index that has lost an
 /// entry, a page that has lost a row and a row that cannot be read are all noticed.
@@ -207,7 +207,7 @@ pub fn list(
     path: &Path,
     limit: usize,
 ) -> Result<(Vec<ports::Listed>, Option<StoreError>), StoreError> {
-    // One state of the file for both looks.
+    // One read transaction, so that table and index are of the same state.
     let transaction = connection.unchecked_transaction().map_err(|error| describe(error, path))?;
     let mut wrong = Vec::new();
     let (mut found, mut ids) = (Vec::new(), Vec::new());
@@ -234,7 +234,7 @@ pub fn list(
     Ok((listed, damage))
 }
 
-/// What is damaged, in words. Anything else that goes wrong ends the read.
+/// The damage in words. Other errors end the read.
 fn only_damage(error: rusqlite::Error, path: &Path) -> Result<String, StoreError> {
     match describe(error, path) {
         StoreError::Damaged { detail, .. } => Ok(detail),
@@ -287,7 +287,7 @@ fn listed(row: &rusqlite::Row<'_>, id: &str) -> Result<Option<(i64, ports::Liste
     Ok(Some((updated, listed)))
 }
 
-/// All ids as the index knows them that their constraint makes, in order.
+/// All ids of the index that belongs to the constraint on ids, in order.
 fn indexed(connection: &Connection) -> Result<Vec<String>, rusqlite::Error> {
     let query = "SELECT id FROM sessions INDEXED BY sqlite_autoindex_sessions_1 ORDER BY id";
     let mut statement = connection.prepare_cached(query)?;

@@ -1,5 +1,5 @@
-//! The tables, as numbered steps, and how an older database is brought to the newest format. A released step never
-//! changes; a new one is added behind it.
+//! The tables as numbered steps, and the migration of an older database to the newest format. A released step never
+//! changes; new ones are added after it.
 
 mod old_journals;
 mod old_notes;
@@ -25,9 +25,9 @@ const WITH_NOTES: usize = 4;
 /// The format whose tables were completed from journals.
 const WITH_JOURNALS: usize = 5;
 
-/// Brings the database to the newest format in one transaction, or refuses a newer one. Returns sentences about what
-/// could not be migrated. The caller must hold the database alone: a process of an older version would go on writing
-/// its journal.
+/// Migrates the database to the newest format in one transaction, or refuses a newer one. Returns sentences about data
+/// that could not be migrated. The caller must hold the database alone: a process of an older version would continue to
+/// write its journal.
 pub fn migrate(connection: &mut Connection, path: &Path) -> Result<Vec<String>, StoreError> {
     let explain = |error| describe(error, path);
     connection.pragma_update(None, "journal_mode", "wal").map_err(explain)?;
@@ -43,7 +43,7 @@ pub fn migrate(connection: &mut Connection, path: &Path) -> Result<Vec<String>, 
         let transaction = connection.transaction_with_behavior(immediate).map_err(explain)?;
         let done = usize::try_from(found).unwrap_or(0);
         for (number, step) in STEPS.iter().enumerate().skip(done) {
-            findings.extend(before(number, &transaction, path)?);
+            findings.extend(import_into(number, &transaction, path)?);
             transaction.execute_batch(step).map_err(explain)?;
         }
         transaction.pragma_update(None, "user_version", CURRENT).map_err(explain)?;
@@ -54,8 +54,8 @@ pub fn migrate(connection: &mut Connection, path: &Path) -> Result<Vec<String>, 
     Ok(findings)
 }
 
-/// Moves what the format with this number kept elsewhere into its tables.
-fn before(
+/// Moves data that the format with this number kept elsewhere into its tables.
+fn import_into(
     number: usize,
     transaction: &Transaction<'_>,
     path: &Path,

@@ -25,7 +25,7 @@ pub fn examine(database: &Path) -> Option<String> {
     match (length(database), length(&path)) {
         (None, None | Some(0)) => return None,
         (None | Some(..DATABASE_HEADER), _) => {
-            return Some(format!("{} has no content: what it held is lost", database.display()));
+            return Some(format!("{} is empty: its sessions are lost", database.display()));
         }
         (Some(_), _) => {}
     }

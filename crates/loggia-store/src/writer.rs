@@ -1,8 +1,8 @@
 //! The one thread that writes. It takes the jobs that are waiting, commits them in one transaction, and answers
-//! each of them. What a job changes in the tables is not here ([`crate::jobs`]).
+//! each of them. [`crate::jobs`] performs the jobs.
 //!
 //! The transaction is synced if one of its jobs must survive power loss. SQLite copies its write-ahead log into
-//! the database by its own rule, in the commit that finds it 1,000 pages long.
+//! the database during the commit that finds it 1,000 pages long.
 
 use std::path::PathBuf;
 use std::thread::JoinHandle;
@@ -17,7 +17,7 @@ use crate::files::describe;
 use crate::jobs::{Done, Performer};
 use crate::lease::Locks;
 
-/// Jobs that may wait. When the queue is full, the sending session waits.
+/// Length of the queue. When the queue is full, the sending session waits.
 const INBOX: usize = 1024;
 /// Jobs committed together at most.
 const GROUP: usize = 256;
@@ -161,7 +161,7 @@ impl WriterLoop {
 }
 
 fn answer(job: Job, result: Result<Done, StoreError>) {
-    // The caller may have gone; the job is done all the same.
+    // The caller may have been dropped; its job is done anyway.
     match job {
         Job::Acquire { reply, .. } => {
             let _ = reply.send(result.and_then(|done| match done {

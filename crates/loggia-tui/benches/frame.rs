@@ -1,6 +1,6 @@
 //! The time of a transcript frame while a stream arrives, in a short and a long transcript: `cargo
 //! bench -p loggia-tui`, with `-- --quick` for a short run, with a part's name (`-- frames`, `--
-//! pieces`) for that part. Prints a table, which `docs/performance.md` explains.
+//! pieces`) for that part. Prints a table, which `docs/contributing/performance.md` explains.
 //!
 //! Both transcripts are drawn alternately, so that other load affects both. Times are given twice:
 //! as processor time of this thread and as wall-clock time, which includes other processes.

@@ -1,9 +1,10 @@
-//! Compares Loggia with the official SDK servers in one run, with the same trivial turn and load:
-//! `cargo xtask bench peers`, which also prepares the peers; with `--quick` for a short run, with
-//! names (`loggia rust js python`) for some of them. Prints a table, which `docs/performance.md`
-//! explains.
+//! Measures Loggia and other A2A servers in one run, with the same trivial turn and the same load:
+//! `cargo xtask bench peers`, which also installs the peers. `--quick` makes a short run, names
+//! (`loggia rust-sqlite python-sqlite rust js python`) select some of them. Prints a table;
+//! `docs/contributing/performance.md` explains the rows.
 //!
-//! Loggia stores every turn on disk; the peers keep theirs in memory, as their examples do.
+//! Loggia and the peers named `-sqlite` keep every task on disk, the others keep tasks in memory, as
+//! their examples do.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,13 +31,14 @@ use peers::server::{Contender, Purpose, Running};
 use peers::table::{Figures, Table};
 use peers::{burst, load, server};
 
-/// The size of the measurement.
+/// How much is measured.
 struct Size {
-    /// How often the rates are measured, alternating between the servers.
+    /// The rates are taken this often, of each server in turn.
     rounds: usize,
-    /// Tasks of the long run.
+    /// Tasks of the long run, which ends early after `longest` seconds.
     tasks: usize,
-    /// For the rate with many connections.
+    longest: u64,
+    /// Duration of the run with 64 connections.
     seconds: u64,
     streams: usize,
     starts: usize,
@@ -47,6 +49,7 @@ struct Size {
 const FULL: Size = Size {
     rounds: 5,
     tasks: 10_000,
+    longest: 30,
     seconds: 3,
     streams: 200,
     starts: 5,
@@ -56,6 +59,7 @@ const FULL: Size = Size {
 const QUICK: Size = Size {
     rounds: 1,
     tasks: 2_000,
+    longest: 10,
     seconds: 1,
     streams: 30,
     starts: 2,
@@ -81,10 +85,10 @@ fn main() {
         eprintln!("{}: left out, there is no {}", one.name, one.missing().unwrap_or_default());
     }
     let mut table = Table::new(&there);
-    // Kept to the end, because removing them would disturb the next measurement.
+    // Removed at the end: the removal would slow down the disk for the next server.
     let mut homes = Vec::new();
     runtime.block_on(async {
-        // The speed of the machine varies, so the servers are measured alternately.
+        // The speed of a machine changes over minutes, so each round measures all servers.
         for round in 1..=size.rounds {
             for (contender, figures) in there.iter().zip(&mut table.columns) {
                 eprintln!("{}, round {round} of {}", contender.name, size.rounds);
@@ -113,21 +117,23 @@ async fn take_rates(
     let running = Running::start(contender, Purpose::Turns).await;
     let until = Until::Time(Duration::from_secs(size.seconds));
     let turns = load::turns(&running, 64, until).await;
+    figures.get_task.push(load::get_task(&running, &turns).await);
     figures.with_64.push(turns.rate());
     figures.failed += turns.failed;
     homes.push(running.stop());
 
     let running = Running::start(contender, Purpose::Turns).await;
     let before = running.cpu_time();
-    let turns = load::turns(&running, 16, Until::Tasks(size.tasks)).await;
+    let until = Until::Tasks(size.tasks, Duration::from_secs(size.longest));
+    let turns = load::turns(&running, 16, until).await;
     let taken = running.cpu_time() - before;
     figures.cpu.push(taken / u32::try_from(turns.done()).unwrap());
     figures.with_16.push(turns.rate());
     figures.failed += turns.failed;
     figures.after = (turns.done(), running.resident());
-    // A tenth of the run at either end.
-    figures.first_tenth.push(turns.rate_of_first(size.tasks / 10));
-    figures.last_tenth.push(turns.rate_of_last(size.tasks / 10));
+    let tenth = (turns.done() / 10).max(1);
+    figures.first_tenth.push(turns.rate_of_first(tenth));
+    figures.last_tenth.push(turns.rate_of_last(tenth));
     homes.push(running.stop());
 }
 

@@ -465,19 +465,22 @@ fn reserved_paths_are_canonical() {
 
 #[test]
 fn the_manual_names_every_key_and_variable() {
-    let manual = include_str!("../../../docs/configuration.md");
+    let manual = include_str!("../../../docs/reference/configuration.md");
     let variables = KEYS.iter().filter_map(Key::variable);
     let others = key::OTHER_VARIABLES.iter().map(|name| (*name).to_owned());
     let names = KEYS.iter().map(|key| key.name.to_owned()).chain(variables).chain(others);
     for name in names {
-        assert!(manual.contains(&format!("`{name}`")), "docs/configuration.md does not say {name}");
+        assert!(
+            manual.contains(&format!("`{name}`")),
+            "docs/reference/configuration.md does not say {name}"
+        );
     }
 }
 
 /// The example in the manual works.
 #[test]
 fn the_manuals_example_can_be_used() {
-    let manual = include_str!("../../../docs/configuration.md");
+    let manual = include_str!("../../../docs/reference/configuration.md");
     let example = manual.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
     let loaded = Machine::new().user(example.unwrap()).load();
     assert!(loaded.notices.is_empty());

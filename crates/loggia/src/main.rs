@@ -20,7 +20,7 @@ use crate::cli::Cli;
 use crate::compose::App;
 
 /// A turn allocates thousands of small values on several threads. With the system allocator this
-/// takes a fifth of a served turn's time (docs/performance.md).
+/// takes a fifth of a served turn's time (docs/contributing/performance.md).
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

@@ -240,6 +240,7 @@ fn the_project_has_its_files() {
         ".ci/run",
         "docs/README.md",
         "docs/configuration.md",
+        "docs/reference/configuration.md",
     ];
     let missing = wanted.into_iter().filter(|name| !root().join(name).is_file());
     assert_none(missing.map(str::to_owned).collect(), "files that a newcomer looks for");
@@ -331,7 +332,8 @@ fn the_product_knows_no_test() {
 /// Tests named in the documents exist.
 #[test]
 fn the_documents_name_tests_that_exist() {
-    let page = fs::read_to_string(root().join("docs/terminal-expectations.md")).unwrap();
+    let page =
+        fs::read_to_string(root().join("docs/contributing/terminal-expectations.md")).unwrap();
     let all = sources(&["src", "tests"]);
     let is_test = |module: &str, name: &str| {
         let fits = |path: &str| {
@@ -344,9 +346,10 @@ fn the_documents_name_tests_that_exist() {
     let named = page.split('`').skip(1).step_by(2).filter_map(|code| code.split_once("::"));
     let missing = named.filter(|(module, name)| !is_test(module, name));
     let missing = missing.map(|(module, name)| format!("{module}::{name}")).collect();
-    assert_none(missing, "docs/terminal-expectations.md names what is not there");
+    assert_none(missing, "docs/contributing/terminal-expectations.md names what is not there");
     let pictures = page.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
-    let missing = pictures.filter(|(path, _)| !root().join("docs").join(path).is_file());
+    let missing =
+        pictures.filter(|(path, _)| !root().join("docs/contributing").join(path).is_file());
     assert_none(missing.map(|(path, _)| path.to_owned()).collect(), "pictures that are not there");
 }
 
@@ -369,7 +372,9 @@ fn translations_follow_their_originals() {
 
 fn documents() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    for directory in ["", "docs", "docs/protocols", "docs/contributing", "interop"] {
+    for directory in
+        ["", "docs", "docs/protocols", "docs/reference", "docs/contributing", "interop"]
+    {
         let Ok(entries) = fs::read_dir(root().join(directory)) else { continue };
         let paths = entries.map(|entry| entry.unwrap().path());
         found.extend(

@@ -9,7 +9,7 @@ use futures::stream::SplitSink;
 use futures::{SinkExt, StreamExt};
 use loggia_core::Seq;
 use loggia_session::{SessionHandle, SubmitError};
-use loggia_wire::attach::{PROMPT_LIMIT, Update, CommandRequest, ClientCommand};
+use loggia_wire::attach::{ClientCommand, CommandRequest, PROMPT_LIMIT, Update};
 use loggia_wire::{View, WireError};
 use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::Message;
@@ -241,7 +241,8 @@ mod tests {
         let prompt = ClientCommand::Prompt { prompt: "p".into(), content: Content::text("hi") };
         let shell = ClientCommand::Shell { prompt: "p".into(), line: "ls".into() };
         let to = Question::Call("c".into());
-        let answer = ClientCommand::Answer { to, choice: "cancel".into(), edit: None, digest: None };
+        let answer =
+            ClientCommand::Answer { to, choice: "cancel".into(), edit: None, digest: None };
         let cancel = ClientCommand::Cancel { what: Cancel::Turn };
         let table = [
             // reads only, may prompt, may approve, both
@@ -251,8 +252,8 @@ mod tests {
             (cancel, [false, true, false, true]),
         ];
         for (command, wanted) in table {
-            let may =
-                [nothing, prompts, approves, Scopes::CLIENT].map(|it| missing(it, &command).is_none());
+            let may = [nothing, prompts, approves, Scopes::CLIENT]
+                .map(|it| missing(it, &command).is_none());
             assert_eq!(may, wanted, "{command:?}");
         }
     }

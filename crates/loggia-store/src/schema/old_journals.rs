@@ -1,11 +1,11 @@
 //! Journals of format 5: files beside the database that held appends before these were in the tables. They are read
 //! once, when such a database is migrated; nothing writes journals.
 //!
-//! Each process had one journal, `loggia.journal-N`. It is a row of *sheets*. A sheet is a header (magic, generation,
+//! Each process had one journal, `loggia.journal-N`. It is a sequence of *blocks*. A block is a header (magic, generation,
 //! its own offset, the length of its content, a CRC-32 over all of it) and then the appends of one write. The table
-//! `journals` names the current generation of each journal and the offset up to which the tables have it. A sheet is
+//! `journals` names the current generation of each journal and the offset up to which the tables have it. A block is
 //! valid if it has that generation, stands at its own offset, and its CRC fits. A killed process may leave an
-//! incomplete last sheet, which it had acknowledged to no client.
+//! incomplete last block, which it had acknowledged to no client.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ type Generation = [u8; 16];
 const HEADER: usize = 8 + size_of::<Generation>() + 8 + 8 + 4;
 /// The part of a header that is known before it is read.
 const KNOWN: usize = 8 + size_of::<Generation>() + 8;
-/// Bytes in which the known part may differ and still be taken for a damaged sheet. The header of another
+/// Bytes in which the known part may differ and still be taken for a damaged block. The header of another
 /// generation differs in most of them.
 const MISTAKEN: usize = 4;
 
@@ -114,12 +114,12 @@ struct Journal<'a> {
 }
 
 impl<'a> Journal<'a> {
-    /// Reads the valid sheets in order. Returns what is wrong with the rest, if anything is.
+    /// Reads the valid blocks in order. Returns what is wrong with the rest, if anything is.
     fn read(&mut self, appends: &mut Vec<OldAppend<'a>>) -> Option<String> {
-        while let Some(content) = self.sheet(self.place) {
+        while let Some(content) = self.block(self.place) {
             let Some(read) = OldAppend::read_all(content) else {
                 let (place, rest) = (self.place, "it and what was written after it are lost");
-                return Some(format!("has an unreadable sheet at byte {place}: {rest}"));
+                return Some(format!("has an unreadable block at byte {place}: {rest}"));
             };
             appends.extend(read);
             self.place += HEADER + content.len();
@@ -127,8 +127,8 @@ impl<'a> Journal<'a> {
         self.damage()
     }
 
-    /// The content of the sheet at an offset, if a valid one is there.
-    fn sheet(&self, place: usize) -> Option<&'a [u8]> {
+    /// The content of the block at an offset, if a valid one is there.
+    fn block(&self, place: usize) -> Option<&'a [u8]> {
         let (header, rest) = self.bytes.get(place..)?.split_first_chunk::<HEADER>()?;
         let length = header.strip_prefix(self.known(place).as_slice())?.first_chunk()?;
         let content = rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
@@ -140,7 +140,7 @@ impl<'a> Journal<'a> {
         (sum.finalize() == u32::from_le_bytes(*expected)).then_some(content)
     }
 
-    /// How the header of a sheet at this offset begins.
+    /// How the header of a block at this offset begins.
     fn known(&self, place: usize) -> [u8; KNOWN] {
         let mut known = [0; KNOWN];
         let place = (place as u64).to_le_bytes();
@@ -149,12 +149,12 @@ impl<'a> Journal<'a> {
         known
     }
 
-    /// What is at the current offset, where no valid sheet is, if that is not simply the end.
+    /// What is at the current offset, where no valid block is, if that is not simply the end.
     fn damage(&self) -> Option<String> {
         let (rest, place) = (self.bytes.get(self.place..)?, self.place);
         let wanted = [&MAGIC[..], &self.generation].concat();
         let mut later = memmem::find_iter(rest, &wanted).filter(|offset| *offset > 0);
-        if later.any(|offset| self.sheet(place + offset).is_some()) {
+        if later.any(|offset| self.block(place + offset).is_some()) {
             return Some(format!("is damaged at byte {place}: what was written after it is lost"));
         }
         let known = self.known(place);
@@ -162,12 +162,12 @@ impl<'a> Journal<'a> {
         let differing = found.iter().zip(&known).filter(|(found, known)| found != known).count();
         (differing <= MISTAKEN).then(|| {
             let reason = "its process ended while writing it, or it is damaged";
-            format!("ends at byte {place} with an incomplete sheet: {reason}")
+            format!("ends at byte {place} with an incomplete block: {reason}")
         })
     }
 }
 
-/// One append in a sheet.
+/// One append in a block.
 struct OldAppend<'a> {
     row: i64,
     /// The number of the first record.

@@ -25,7 +25,7 @@ fn append(seq: u64, state: &str) -> Vec<u8> {
     bytes
 }
 
-fn sheet(place: usize, content: &[u8]) -> Vec<u8> {
+fn block(place: usize, content: &[u8]) -> Vec<u8> {
     let mut header = Vec::new();
     header.extend(MAGIC);
     header.extend(GENERATION);
@@ -35,7 +35,7 @@ fn sheet(place: usize, content: &[u8]) -> Vec<u8> {
     [&header[..], &sum.to_le_bytes(), content].concat()
 }
 
-/// A database of format 5 with journals that hold these appends, each a sheet.
+/// A database of format 5 with journals that hold these appends, each a block.
 fn database(journals: &[&[Vec<u8>]]) -> (tempfile::TempDir, Connection) {
     let directory = tempfile::tempdir().unwrap();
     let connection = Connection::open(directory.path().join("loggia.db")).unwrap();
@@ -43,7 +43,7 @@ fn database(journals: &[&[Vec<u8>]]) -> (tempfile::TempDir, Connection) {
     for (slot, appends) in journals.iter().enumerate() {
         let mut bytes = Vec::new();
         for append in *appends {
-            bytes.extend(sheet(bytes.len(), append));
+            bytes.extend(block(bytes.len(), append));
         }
         std::fs::write(directory.path().join(format!("{NAME}{slot}")), bytes).unwrap();
         let insert = "INSERT INTO journals (slot, generation, place) VALUES (?1, ?2, 0)";
@@ -91,13 +91,13 @@ fn an_append_that_the_tables_have_already_is_named_and_left_out() {
     assert_eq!(count, 2);
 }
 
-/// A sheet of another generation is old content of the file, not damage.
+/// A block of another generation is old content of the file, not damage.
 #[test]
 fn what_is_left_of_an_earlier_generation_is_ignored() {
     let (directory, mut connection) = database(&[&[append(1, "working")]]);
     let path = directory.path().join(format!("{NAME}0"));
     let mut bytes = std::fs::read(&path).unwrap();
-    let mut old = sheet(bytes.len(), &append(2, "completed"));
+    let mut old = block(bytes.len(), &append(2, "completed"));
     old[8..24].fill(3);
     bytes.extend(old);
     std::fs::write(&path, bytes).unwrap();

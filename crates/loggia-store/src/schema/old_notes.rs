@@ -1,5 +1,5 @@
-//! Notes of format 4: what its lists of sessions and tasks had yet to learn when the process was killed. They are
-//! read once, when such a database is migrated; nothing writes notes.
+//! Notes of format 4: changes to the lists of sessions and tasks that were not in these lists yet when the process was
+//! killed. They are read once, when such a database is migrated; nothing writes notes.
 
 use loggia_core::SessionId;
 use loggia_session::Owner;

@@ -1,4 +1,4 @@
-//! Damaged files (R21): found, named, the good part still readable, never silently something else.
+//! Damaged files (R21): found, named, the good part still readable, never silently wrong.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 const DB: &str = "loggia.db";
 const WAL: &str = "loggia.db-wal";
-/// How all their names begin.
+/// The prefix of all their names.
 const FILE: &str = "loggia.";
 const FILES: [&str; 3] = [DB, WAL, "loggia.db-shm"];
 
@@ -78,7 +78,7 @@ fn raw(directory: &Path) -> Connection {
     Connection::open(directory.join(DB)).unwrap()
 }
 
-/// What was read before the damage, and the damage.
+/// The events before the damage, and the damage.
 async fn read(store: &SqliteStore, id: &SessionId) -> (Vec<Envelope>, Result<Seq, StoreError>) {
     let mut seen = Vec::new();
     let result = fold(store, id, |envelope| seen.push(envelope.clone())).await;
@@ -302,7 +302,7 @@ async fn a_damaged_document_does_not_hide_its_neighbours() {
     assert_eq!(store.document("rule", "key").await, Ok(Some("value".into())));
 }
 
-/// What became of one flipped byte.
+/// Results of flipped bytes.
 #[derive(Debug, Default)]
 struct Tally {
     harmless: usize,
@@ -472,7 +472,7 @@ async fn an_emptied_database_is_found() {
     let (base, _) = killed().await;
     for keep_log in [true, false] {
         let directory = copy(base.path());
-        // Somebody has used it before.
+        // The database was used before.
         drop(client::sqlite(directory.path()));
         std::fs::write(directory.path().join(DB), "").unwrap();
         if keep_log {

@@ -112,7 +112,7 @@ async fn a_store_whose_processes_were_killed_is_migrated_without_loss() {
     assert_eq!(store.findings(), [""; 0]);
     check(&store, &expected).await;
     assert_eq!(journals(directory.path()), [""; 0].map(PathBuf::from));
-    // Every session goes on under a new owner.
+    // A new owner can append to every session.
     for (session, events) in logs(&expected) {
         let epoch = expected["sessions"].as_array().unwrap().iter().find_map(|listed| {
             (listed["id"] == session.as_str()).then(|| listed["epoch"].as_u64().unwrap())
@@ -165,8 +165,8 @@ async fn examine(directory: &Path, expected: &Value, name: &str, what: &str) -> 
     (named, missing)
 }
 
-/// Where the sheets of a journal begin, and where the last one ends.
-fn sheets(journal: &[u8]) -> (Vec<usize>, usize) {
+/// Where the blocks of a journal begin, and where the last one ends.
+fn blocks(journal: &[u8]) -> (Vec<usize>, usize) {
     let places: Vec<usize> = journal
         .windows(8)
         .enumerate()
@@ -183,7 +183,7 @@ async fn a_journal_torn_at_its_end_loses_only_what_is_torn() {
     let (base, expected) = recorded("format5-killed");
     for name in JOURNALS {
         let journal = std::fs::read(base.path().join(name)).unwrap();
-        let (places, end) = sheets(&journal);
+        let (places, end) = blocks(&journal);
         let last = *places.last().unwrap();
         let content = String::from_utf8_lossy(&journal[last..end]).into_owned();
         let in_last = content.matches("\"seq\":").count();
@@ -212,7 +212,7 @@ async fn a_flipped_byte_of_a_journal_is_found_and_named() {
     let mut found = 0;
     for name in JOURNALS {
         let journal = std::fs::read(base.path().join(name)).unwrap();
-        let (_, end) = sheets(&journal);
+        let (_, end) = blocks(&journal);
         for number in 0..60 {
             let (directory, _) = recorded("format5-killed");
             let offset = (number * 7919 + 13) % end;
@@ -273,10 +273,10 @@ async fn a_store_that_an_older_process_has_open_is_not_migrated() {
     assert!(sentence.contains("loggia.db has format 5"), "{sentence}");
     assert!(sentence.contains("a process of an older Loggia; stop that process"), "{sentence}");
     assert_eq!((version(directory.path()), journals(directory.path()).len()), (5, 2));
-    // What the older process writes until it ends is migrated with the rest.
+    // Appends of the older process until its end are migrated too.
     let journal = File::options().write(true).open(directory.path().join(JOURNALS[1])).unwrap();
     let bytes = std::fs::read(directory.path().join(JOURNALS[1])).unwrap();
-    let (places, end) = sheets(&bytes);
+    let (places, end) = blocks(&bytes);
     let last = &bytes[*places.last().unwrap()..end];
     journal.write_all_at(last, *places.last().unwrap() as u64).unwrap();
     drop(lock);

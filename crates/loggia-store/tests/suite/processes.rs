@@ -122,7 +122,7 @@ async fn a_killed_process_leaves_everything_that_was_acknowledged() {
     assert_eq!(next.list(10).await.unwrap()[0].head, Seq(5));
     assert_eq!(next.locate(&TaskId::from("one")).await, Ok(Some(lease.session.clone())));
     let lease = next.acquire(&lease.session, owner("next")).await.unwrap();
-    next.append(&lease, step(texts(6, 1))).await.expect("it goes on from there");
+    next.append(&lease, step(texts(6, 1))).await.expect("the next process can append");
     assert_eq!(client::log(&*next, &lease.session).await, texts(1, 6));
     drop((lease, next));
     let mut files: Vec<_> = std::fs::read_dir(directory.path()).unwrap().flatten().collect();
@@ -242,9 +242,9 @@ async fn documents_and_what_was_appended_before_are_there_together() {
     assert_eq!(client::log(&*next, &lease.session).await, texts(1, 5));
 }
 
-/// A step of two processes and their readers.
+/// An operation of two processes and their readers.
 #[derive(Debug, Clone)]
-enum Deed {
+enum Operation {
     Append {
         process: usize,
         session: usize,
@@ -272,35 +272,35 @@ enum Deed {
     Close {
         process: usize,
     },
-    /// Both, as `kill -9` would.
+    /// Kills both processes.
     Kill,
 }
 
-fn deed() -> impl Strategy<Value = Deed> {
+fn operation() -> impl Strategy<Value = Operation> {
     let (process, session) = (0..2usize, 0..4usize);
     let durability = prop_oneof![Just(Durability::Stream), Just(Durability::Decision)];
     prop_oneof![
         6 => (process.clone(), session.clone(), 1..40u64, durability)
-            .prop_map(|(process, session, events, durability)| Deed::Append { process, session, events, durability }),
-        3 => process.clone().prop_map(|process| Deed::Begin { process }),
-        1 => (process.clone(), session.clone()).prop_map(|(process, session)| Deed::Flood { process, session }),
-        2 => (process.clone(), session.clone()).prop_map(|(process, session)| Deed::Read { process, session }),
-        1 => process.clone().prop_map(|process| Deed::List { process }),
-        1 => (process.clone(), session).prop_map(|(process, session)| Deed::Document { process, session }),
-        1 => process.prop_map(|process| Deed::Close { process }),
-        1 => Just(Deed::Kill),
+            .prop_map(|(process, session, events, durability)| Operation::Append { process, session, events, durability }),
+        3 => process.clone().prop_map(|process| Operation::Begin { process }),
+        1 => (process.clone(), session.clone()).prop_map(|(process, session)| Operation::Flood { process, session }),
+        2 => (process.clone(), session.clone()).prop_map(|(process, session)| Operation::Read { process, session }),
+        1 => process.clone().prop_map(|process| Operation::List { process }),
+        1 => (process.clone(), session).prop_map(|(process, session)| Operation::Document { process, session }),
+        1 => process.prop_map(|process| Operation::Close { process }),
+        1 => Just(Operation::Kill),
     ]
 }
 
-/// Two processes on one directory, and what must be in it.
-struct World {
+/// Two processes on one directory, and the expected content.
+struct Model {
     directory: TempDir,
     stores: [Arc<SqliteStore>; 2],
     leases: [HashMap<SessionId, Lease>; 2],
     heads: HashMap<SessionId, u64>,
 }
 
-impl World {
+impl Model {
     fn open(directory: TempDir, heads: HashMap<SessionId, u64>) -> Self {
         let stores = [client::sqlite(directory.path()), client::sqlite(directory.path())];
         Self { directory, stores, leases: Default::default(), heads }
@@ -325,43 +325,43 @@ impl World {
         assert_eq!(client::log(&*self.stores[process], id).await, texts(1, *head), "{id}");
     }
 
-    async fn go_on(mut self, deed: Deed) -> Self {
-        match deed {
-            Deed::Append { process, session, events, durability } => {
+    async fn perform(mut self, operation: Operation) -> Self {
+        match operation {
+            Operation::Append { process, session, events, durability } => {
                 let append = |first| Append { durability, ..step(texts(first, events)) };
                 self.append(process, session, append).await;
             }
-            Deed::Begin { process } => {
+            Operation::Begin { process } => {
                 let lease = begin(&self.stores[process], "task").await;
                 self.heads.insert(lease.session, 3);
             }
-            Deed::Flood { process, session } => {
+            Operation::Flood { process, session } => {
                 for _ in 0..150 {
                     let durability = Durability::Stream;
                     let append = |first| Append { durability, ..step(texts(first, 1)) };
                     self.append(process, session, append).await;
                 }
             }
-            Deed::Document { process, session } => {
+            Operation::Document { process, session } => {
                 let documents = vec![document("rule", "key", Some("value"))];
                 let append = |first| Append { documents, ..step(texts(first, 1)) };
                 self.append(process, session, append).await;
             }
-            Deed::Read { process, session } => {
+            Operation::Read { process, session } => {
                 self.read(process, &SessionId::new(format!("session {session}"))).await;
             }
-            Deed::List { process } => {
+            Operation::List { process } => {
                 let listed = self.stores[process].list(10_000).await.unwrap();
                 let listed: HashMap<_, _> =
                     listed.into_iter().map(|one| (one.session, one.head.0)).collect();
                 assert_eq!(listed, self.heads);
             }
-            Deed::Close { process } => {
+            Operation::Close { process } => {
                 self.leases[process].clear();
                 let path = self.directory.path().to_owned();
                 self.stores[process] = client::sqlite(&path);
             }
-            Deed::Kill => {
+            Operation::Kill => {
                 let left = killed(self.directory.path());
                 let heads = std::mem::take(&mut self.heads);
                 drop(self);
@@ -377,17 +377,17 @@ proptest! {
 
     /// Whatever order they write, read, close and are killed in, each reader finds each append once.
     #[test]
-    fn two_processes_never_lose_or_repeat_an_append(deeds in prop::collection::vec(deed(), 1..40)) {
+    fn two_processes_never_lose_or_repeat_an_append(operations in prop::collection::vec(operation(), 1..40)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let mut world = World::open(client::directory(), HashMap::new());
-            for deed in deeds.into_iter().chain([Deed::List { process: 0 }, Deed::Kill]) {
-                world = world.go_on(deed).await;
+            let mut model = Model::open(client::directory(), HashMap::new());
+            for operation in operations.into_iter().chain([Operation::List { process: 0 }, Operation::Kill]) {
+                model = model.perform(operation).await;
             }
-            for id in world.heads.keys() {
-                world.read(1, id).await;
+            for id in model.heads.keys() {
+                model.read(1, id).await;
             }
-            let findings = world.stores[0].findings();
+            let findings = model.stores[0].findings();
             assert!(findings.is_empty(), "{findings:?}");
         });
     }

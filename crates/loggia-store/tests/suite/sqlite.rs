@@ -1,4 +1,4 @@
-//! What only the SQLite store promises: files, modes, versions, locks, groups.
+//! Properties of the SQLite store alone: files, modes, versions, locks, groups.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -108,7 +108,7 @@ fn first_format(directory: &Path, session: &str, count: u64) {
 }
 
 #[tokio::test]
-async fn a_database_of_the_first_format_goes_on() {
+async fn a_database_of_the_first_format_is_migrated() {
     let directory = client::directory();
     first_format(directory.path(), "one", 600);
     let store = client::sqlite(directory.path());
@@ -128,7 +128,7 @@ async fn a_database_of_the_first_format_goes_on() {
 
 /// Long events come a few at a time, short ones many: a reader keeps little in memory in both cases.
 #[tokio::test]
-async fn who_reads_on_gets_a_piece() {
+async fn a_long_read_is_returned_in_pieces() {
     let directory = client::directory();
     let store = client::sqlite(directory.path());
     let (session, mut head) = (SessionId::from("one"), 0);
@@ -152,7 +152,7 @@ async fn who_reads_on_gets_a_piece() {
     assert!(pieces.iter().any(|piece| *piece > 300), "{pieces:?}");
 }
 
-/// A database of the fourth format, whose process was killed before its lists had learned of a session.
+/// A database of the fourth format, whose process was killed before its lists contained a session.
 fn fourth_format(directory: &Path, session: &str) {
     let connection = raw(directory);
     for step in [
@@ -193,7 +193,7 @@ fn fourth_format(directory: &Path, session: &str) {
 }
 
 #[tokio::test]
-async fn a_database_of_the_fourth_format_goes_on() {
+async fn a_database_of_the_fourth_format_is_migrated() {
     let directory = client::directory();
     fourth_format(directory.path(), "one");
     let store = client::sqlite(directory.path());
@@ -209,7 +209,7 @@ async fn a_database_of_the_fourth_format_goes_on() {
 }
 
 #[tokio::test]
-async fn a_damaged_note_of_the_fourth_format_is_told() {
+async fn a_damaged_note_of_the_fourth_format_is_reported() {
     let directory = client::directory();
     fourth_format(directory.path(), "one");
     let change =
@@ -273,7 +273,7 @@ async fn closing_one_store_leaves_the_other_its_locks() {
     first.append(&lease, step(texts(1, 3))).await.unwrap();
     // Closing any descriptor of a file drops all POSIX locks of the process on it, SQLite's too.
     // Then another process that closes the database takes itself for the last one and removes the
-    // write-ahead log under the feet of this one.
+    // write-ahead log that this one still uses.
     drop(client::sqlite(directory.path()));
     assert_shared_lock(directory.path());
     raw(directory.path()).execute("UPDATE events SET body = x'00' WHERE seq = 1", []).unwrap();
@@ -318,7 +318,7 @@ async fn an_append_waits_while_another_program_writes() {
 }
 
 #[tokio::test]
-async fn a_lock_held_too_long_is_said_and_nothing_is_lost() {
+async fn a_lock_held_too_long_is_an_error_and_loses_nothing() {
     let directory = client::directory();
     let store = client::sqlite(directory.path());
     let session = SessionId::from("one");
@@ -419,7 +419,7 @@ async fn sessions_that_append_together_are_written_together() {
 }
 
 #[tokio::test]
-async fn one_refused_append_of_a_group_hurts_no_other() {
+async fn a_refused_append_does_not_fail_the_others_of_its_group() {
     let directory = client::directory();
     let store = client::sqlite(directory.path());
     let (a, b) = (SessionId::from("a"), SessionId::from("b"));
@@ -558,7 +558,7 @@ async fn a_store_closed_in_the_middle_of_appends_keeps_all_that_returned() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_crowd_of_readers_shares_a_few_connections() {
+async fn many_readers_share_a_few_connections() {
     let directory = client::directory();
     let store = client::sqlite(directory.path());
     let session = SessionId::from("one");

@@ -1,19 +1,19 @@
-//! The burst: one task, a thousand followers, two hundred events at once. Measured from the request
-//! that starts it until the last follower has the last event.
+//! The burst: one task with a thousand followers publishes two hundred events at once. The time is
+//! taken from the request that releases it to the last event at the last follower.
 
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 
-use super::http::{Connection, Lines, PATIENCE, holds, send};
+use super::http::{Connection, Lines, TIMEOUT, contains, send};
 use super::server::{Burst, Running};
 
 pub struct Outcome {
-    /// Followers that got everything, of the total.
+    /// Followers that received all events, and all followers.
     pub complete: (usize, usize),
-    /// Until the last of these had it.
+    /// Time until the last complete follower had received all events.
     pub last: Duration,
-    /// Memory per follower in KiB, including sent data.
+    /// Growth of resident memory per follower, in KiB, sent data included.
     pub memory: f64,
 }
 
@@ -28,7 +28,7 @@ pub async fn measure(running: &Running, followers: usize, events: usize) -> Outc
     match running.burst {
         Burst::Question => {
             while stream.next_data(&mut line).await {}
-            assert!(holds(&line, "TASK_STATE_INPUT_REQUIRED"), "it asks");
+            assert!(contains(&line, "TASK_STATE_INPUT_REQUIRED"), "it asks");
         }
         Burst::Release => drop(tokio::spawn(follow(stream, events))),
     }
@@ -50,7 +50,7 @@ pub async fn measure(running: &Running, followers: usize, events: usize) -> Outc
     let last = ends.iter().max().map_or(Duration::ZERO, |end| *end - begin);
     let grown = running.resident().saturating_sub(before) as f64;
     let answer = release.await.expect("the release").expect("an answer");
-    assert!(holds(&answer, "TASK_STATE_COMPLETED"), "it was let go");
+    assert!(contains(&answer, "TASK_STATE_COMPLETED"), "the burst was released");
     Outcome { complete: (ends.len(), followers), last, memory: grown / followers as f64 }
 }
 
@@ -62,23 +62,22 @@ async fn join(port: u16, number: usize, task: String) -> Lines {
     Lines::new(connection.ask(body).await.expect("a stream"))
 }
 
-/// When the follower had all events and the end; None if it never did.
+/// The time at which the follower had all events and the end; None if it did not receive them.
 async fn follow(mut lines: Lines, events: usize) -> Option<Instant> {
     let reading = async {
         let mut line = Vec::new();
         let mut seen = 0;
         while lines.next_data(&mut line).await {
-            if holds(&line, "artifactUpdate") {
-                // In order, without repetition or gap.
-                assert!(holds(&line, &format!("\"line {seen}\"")), "line {seen} comes next");
+            if contains(&line, "artifactUpdate") {
+                assert!(contains(&line, &format!("\"line {seen}\"")), "line {seen} comes next");
                 seen += 1;
-            } else if holds(&line, "TASK_STATE_COMPLETED") {
+            } else if contains(&line, "TASK_STATE_COMPLETED") {
                 return (seen == events).then(Instant::now);
             }
         }
         None
     };
-    tokio::time::timeout(PATIENCE, reading).await.ok().flatten()
+    tokio::time::timeout(TIMEOUT, reading).await.ok().flatten()
 }
 
 fn task_of(line: &[u8]) -> String {

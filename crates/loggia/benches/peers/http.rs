@@ -1,4 +1,5 @@
-//! A cheap connection, so that the load is not the bottleneck.
+//! One connection to a server, with as little work as possible: the load generator shares the
+//! processors with the server.
 
 use std::time::Duration;
 
@@ -10,8 +11,8 @@ use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-/// A turn takes milliseconds, so a longer wait is a failure.
-pub const PATIENCE: Duration = Duration::from_secs(90);
+/// A turn takes milliseconds; after this long it has failed.
+pub const TIMEOUT: Duration = Duration::from_secs(90);
 
 pub struct Connection {
     port: u16,
@@ -19,7 +20,7 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// None if the server does not listen yet.
+    /// None if the port refuses connections, as before the server listens.
     pub async fn open(port: u16) -> Option<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
         stream.set_nodelay(true).ok()?;
@@ -39,7 +40,7 @@ impl Connection {
         Some((status, response.into_body().collect().await.ok()?.to_bytes()))
     }
 
-    /// An A2A 1.0 request; the body is not read yet.
+    /// Sends an A2A 1.0 request and returns the response with its unread body.
     pub async fn ask(&mut self, body: String) -> hyper::Result<Response<Incoming>> {
         let request = Request::post("/")
             .header("Host", format!("127.0.0.1:{}", self.port))
@@ -51,15 +52,15 @@ impl Connection {
         self.sender.send_request(request).await
     }
 
-    /// A request with its whole reply; None on a timeout.
+    /// Sends a request and reads the whole response; None after an error or a timeout.
     pub async fn call(&mut self, body: String) -> Option<Bytes> {
         let answer =
             async { Some(self.ask(body).await.ok()?.into_body().collect().await.ok()?.to_bytes()) };
-        tokio::time::timeout(PATIENCE, answer).await.ok().flatten()
+        tokio::time::timeout(TIMEOUT, answer).await.ok().flatten()
     }
 }
 
-/// A unary or streaming send. `more` is added to the message, such as a task's id.
+/// The body of `SendMessage` or `SendStreamingMessage`. `more` is added to the message's members.
 pub fn send(method: &str, number: usize, text: &str, more: &str) -> String {
     let text = serde_json::to_string(text).expect("text");
     format!(
@@ -107,7 +108,7 @@ impl Lines {
     }
 }
 
-pub fn holds(bytes: &[u8], words: &str) -> bool {
-    // Faster than comparing at every position.
+pub fn contains(bytes: &[u8], words: &str) -> bool {
+    // The search in `str` is faster than a comparison at each offset.
     std::str::from_utf8(bytes).is_ok_and(|text| text.contains(words))
 }

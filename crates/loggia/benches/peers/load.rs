@@ -1,18 +1,21 @@
-//! Turns: one new task each, over a number of busy connections.
+//! Turns: one new task each, over a number of connections that send without a pause.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use super::http::{Connection, Lines, PATIENCE, holds, send};
+use bytes::Bytes;
+
+use super::http::{Connection, Lines, TIMEOUT, contains, send};
 use super::server::Running;
 
-/// The same trivial turn for all servers.
+/// Every server gets the same trivial turn: two words in, one out.
 const PROMPT: &str = "say hi";
 
 #[derive(Clone, Copy)]
 pub enum Until {
-    Tasks(usize),
+    /// This many tasks, or this much time if that is over first.
+    Tasks(usize, Duration),
     Time(Duration),
 }
 
@@ -21,6 +24,8 @@ pub struct Turns {
     begin: Instant,
     ends: Vec<Instant>,
     pub failed: usize,
+    /// The last answer of each connection.
+    answers: Vec<Bytes>,
 }
 
 impl Turns {
@@ -51,11 +56,12 @@ pub async fn turns(running: &Running, connections: usize, until: Until) -> Turns
     let begin = Instant::now();
     let workers =
         (0..connections).map(|_| tokio::spawn(work(running.port, begin, until, taken.clone())));
-    let mut turns = Turns { begin, ends: Vec::new(), failed: 0 };
+    let mut turns = Turns { begin, ends: Vec::new(), failed: 0, answers: Vec::new() };
     for worker in futures::future::join_all(workers).await {
-        let (ends, failed) = worker.expect("a worker");
+        let (ends, failed, answer) = worker.expect("a worker");
         turns.ends.extend(ends);
         turns.failed += failed;
+        turns.answers.extend(answer);
     }
     turns.ends.sort();
     turns
@@ -66,20 +72,23 @@ async fn work(
     begin: Instant,
     until: Until,
     taken: Arc<AtomicUsize>,
-) -> (Vec<Instant>, usize) {
+) -> (Vec<Instant>, usize, Option<Bytes>) {
     let mut connection = Connection::open(port).await.expect("a connection");
-    let (mut ends, mut failed) = (Vec::new(), 0);
+    let (mut ends, mut failed, mut last) = (Vec::new(), 0, None);
     loop {
         let number = taken.fetch_add(1, Ordering::Relaxed);
         let more = match until {
-            Until::Tasks(count) => number < count,
+            Until::Tasks(count, time) => number < count && begin.elapsed() < time,
             Until::Time(time) => begin.elapsed() < time,
         };
         if !more {
-            return (ends, failed);
+            return (ends, failed, last);
         }
         match connection.call(send("SendMessage", number, PROMPT, "")).await {
-            Some(answer) if holds(&answer, "TASK_STATE_COMPLETED") => ends.push(Instant::now()),
+            Some(answer) if contains(&answer, "TASK_STATE_COMPLETED") => {
+                ends.push(Instant::now());
+                last = Some(answer);
+            }
             Some(_) => failed += 1,
             None => {
                 failed += 1;
@@ -89,13 +98,31 @@ async fn work(
     }
 }
 
+/// The slowest `GetTask` for the last task of each connection, one after the other.
+pub async fn get_task(running: &Running, turns: &Turns) -> Duration {
+    let mut connection = Connection::open(running.port).await.expect("a connection");
+    let mut slowest = Duration::ZERO;
+    for (number, answer) in turns.answers.iter().enumerate() {
+        let answer: serde_json::Value = serde_json::from_slice(answer).expect("JSON");
+        let task = answer["result"]["task"]["id"].as_str().expect("an id");
+        let request = format!(
+            r#"{{"jsonrpc":"2.0","id":{number},"method":"GetTask","params":{{"id":"{task}"}}}}"#
+        );
+        let begin = Instant::now();
+        let answer = connection.call(request).await.expect("an answer");
+        slowest = slowest.max(begin.elapsed());
+        assert!(contains(&answer, "TASK_STATE_COMPLETED"), "the task is stored");
+    }
+    slowest
+}
+
 /// From a streaming request to its first event, one at a time.
 pub async fn first_events(running: &Running, count: usize) -> Vec<Duration> {
     let mut connection = Connection::open(running.port).await.expect("a connection");
     let mut times = Vec::new();
     let mut line = Vec::new();
     for number in 0..count {
-        let late = tokio::time::sleep(PATIENCE);
+        let late = tokio::time::sleep(TIMEOUT);
         let begin = Instant::now();
         let request = send("SendStreamingMessage", number, PROMPT, "");
         let turn = async {
@@ -108,7 +135,7 @@ pub async fn first_events(running: &Running, count: usize) -> Vec<Duration> {
             () = turn => {}
             () = late => panic!("stream {number} does not end"),
         }
-        assert!(holds(&line, "TASK_STATE_COMPLETED"), "the turn is done");
+        assert!(contains(&line, "TASK_STATE_COMPLETED"), "the turn is done");
     }
     times.sort();
     times

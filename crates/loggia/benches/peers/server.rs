@@ -1,4 +1,4 @@
-//! The measured servers and how to start them. The peers are in `bench/peers`.
+//! The servers that are measured, and how each is started. The peers' agents are in `bench/peers`.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -11,31 +11,31 @@ use tempfile::TempDir;
 
 use super::http::Connection;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const START_TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct Contender {
     pub name: &'static str,
     pub package: &'static str,
-    pub keeps: &'static str,
+    pub storage: &'static str,
     /// The program, then its arguments, before the port.
     command: Vec<PathBuf>,
     pub burst: Burst,
 }
 
-/// How the burst is held back until all followers are connected.
+/// How the burst is held back until all followers are connected, and how it is released.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Burst {
-    /// The scripted model asks first; the answer continues the turn.
+    /// The scripted model asks first; the answer lets the turn go on.
     Question,
     /// The agent waits for the word `release` in another task.
     Release,
 }
 
-/// The purpose of a server.
+/// The measurement that a server is started for.
 #[derive(Clone, Copy)]
 pub enum Purpose {
     Turns,
-    /// With so many events.
+    /// A burst of this many events.
     Burst(usize),
 }
 
@@ -43,40 +43,56 @@ pub fn contenders() -> Vec<Contender> {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("the target directory");
     let peers = target.join("peers");
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/peers");
+    let python = peers.join("python/venv/bin/python");
+    let agent = sources.join("python/server.py");
     vec![
         Contender {
             name: "loggia",
             package: "Loggia",
-            keeps: "on disk",
+            storage: "on disk",
             command: vec![env!("CARGO_BIN_EXE_loggia").into(), "serve".into(), "--port".into()],
             burst: Burst::Question,
         },
         Contender {
+            name: "rust-sqlite",
+            package: "a2a-protocol-server 0.15.0, SQLite",
+            storage: "on disk",
+            command: vec![peers.join("rust-sqlite/release/peer-sqlite")],
+            burst: Burst::Release,
+        },
+        Contender {
+            name: "python-sqlite",
+            package: "a2a-sdk 1.3.0, SQLite",
+            storage: "on disk",
+            command: vec![python.clone(), agent.clone(), "--sqlite".into()],
+            burst: Burst::Release,
+        },
+        Contender {
             name: "rust",
             package: "a2a-server-lf 0.5.3",
-            keeps: "in memory",
+            storage: "in memory",
             command: vec![peers.join("rust/release/peer")],
             burst: Burst::Release,
         },
         Contender {
             name: "js",
             package: "@a2a-js/sdk 1.3.0",
-            keeps: "in memory",
+            storage: "in memory",
             command: vec!["node".into(), peers.join("js/server.mjs")],
             burst: Burst::Release,
         },
         Contender {
             name: "python",
             package: "a2a-sdk 1.3.0",
-            keeps: "in memory",
-            command: vec![peers.join("python/venv/bin/python"), sources.join("python/server.py")],
+            storage: "in memory",
+            command: vec![python, agent],
             burst: Burst::Release,
         },
     ]
 }
 
 impl Contender {
-    /// The first missing file of the command.
+    /// The first file of the command that is not there.
     pub fn missing(&self) -> Option<String> {
         let mut files = self.command.iter().filter(|word| word.is_absolute());
         files.find(|file| !file.exists()).map(|file| file.display().to_string())
@@ -89,7 +105,7 @@ pub struct Running {
     pub port: u16,
     pub started_in: Duration,
     pub burst: Burst,
-    /// On the disk of the target directory, because writes to memory would cost nothing.
+    /// In the target directory, which is on a disk; `/tmp` may be in memory.
     home: Arc<TempDir>,
 }
 
@@ -97,7 +113,7 @@ impl Drop for Running {
     fn drop(&mut self) {
         if let Ok(Some(status)) = self.child.try_wait() {
             let said = std::fs::read_to_string(self.home.path().join("log")).unwrap_or_default();
-            eprintln!("the server ended by itself ({status}): {said}");
+            eprintln!("the server exited ({status}): {said}");
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -107,7 +123,7 @@ impl Drop for Running {
 impl Running {
     /// Starts the server and waits for its card.
     pub async fn start(contender: &Contender, purpose: Purpose) -> Self {
-        // Flush earlier writes, which would burden this server.
+        // Writes of the server before it must not slow this one down.
         let synced = Command::new("sync").status().expect("sync starts");
         assert!(synced.success(), "sync");
         let home =
@@ -123,7 +139,7 @@ impl Running {
             command.arg("--model").arg(format!("scripted:{}", file.display()));
         }
         command.env("LOGGIA_HOME", home.path().join("home"));
-        // One reply for each line of the burst.
+        // The burst takes one reply per line.
         command.env("LOGGIA_LIMITS_REPLIES", "100000");
         command.stdin(Stdio::null()).stdout(log.try_clone().expect("a log")).stderr(log);
         let begin = Instant::now();
@@ -138,7 +154,7 @@ impl Running {
                 return running;
             }
             let ended = running.child.try_wait().ok().flatten();
-            if ended.is_some() || begin.elapsed() > PATIENCE {
+            if ended.is_some() || begin.elapsed() > START_TIMEOUT {
                 let said = std::fs::read_to_string(running.home.path().join("log"));
                 panic!("{} does not start: {}", contender.name, said.unwrap_or_default());
             }
@@ -146,7 +162,8 @@ impl Running {
         }
     }
 
-    /// Returns its files, because removing them would disturb the next measurement.
+    /// Returns the directory instead of removing it, because the removal would slow down the disk for
+    /// the next server.
     pub fn stop(self) -> Arc<TempDir> {
         self.home.clone()
     }
@@ -159,11 +176,11 @@ impl Running {
         resident.expect("pages") * 4
     }
 
-    /// Processor time so far, which excludes other processes.
+    /// Processor time of the server process since its start.
     pub fn cpu_time(&self) -> Duration {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id()));
         let stat = stat.expect("stat");
-        // After the name in parentheses; ticks of 10 ms in user and kernel mode.
+        // The fields after the name in parentheses: ticks of 10 ms in user and in kernel mode.
         let (_, fields) = stat.rsplit_once(')').expect("a name");
         let ticks =
             fields.split(' ').skip(12).take(2).map(|ticks| ticks.parse::<u64>().expect("ticks"));
@@ -187,7 +204,7 @@ fn free_port() -> u16 {
     listener.local_addr().expect("an address").port()
 }
 
-/// Each follower needs a file here and in the servers, which inherit the limit.
+/// Each follower needs a file descriptor here and in the server, which inherits the limit.
 pub fn allow_many_connections() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).expect("a limit");

@@ -1,4 +1,4 @@
-//! The table at the end, with a column per server.
+//! The table at the end: a column for each server.
 
 use std::time::Duration;
 
@@ -7,11 +7,13 @@ use super::server::Contender;
 
 pub struct Figures {
     package: &'static str,
-    keeps: &'static str,
-    /// Turns a second by round, as are the next ones.
+    storage: &'static str,
+    /// Turns a second in each round, with 16 and with 64 connections.
     pub with_16: Vec<f64>,
     pub with_64: Vec<f64>,
-    /// At the beginning and the end of the long run.
+    /// The slowest `GetTask` right after the run with 64 connections, in each round.
+    pub get_task: Vec<Duration>,
+    /// Turns a second in the first and the last tenth of the long run, in each round.
     pub first_tenth: Vec<f64>,
     pub last_tenth: Vec<f64>,
     pub cpu: Vec<Duration>,
@@ -20,7 +22,7 @@ pub struct Figures {
     pub first_event: Vec<Duration>,
     /// KiB.
     pub idle: usize,
-    /// The number of tasks, and KiB.
+    /// Number of tasks, and resident memory in KiB after them.
     pub after: (usize, usize),
     pub burst: Option<Outcome>,
 }
@@ -29,9 +31,10 @@ impl Figures {
     fn new(contender: &Contender) -> Self {
         Self {
             package: contender.package,
-            keeps: contender.keeps,
+            storage: contender.storage,
             with_16: Vec::new(),
             with_64: Vec::new(),
+            get_task: Vec::new(),
             first_tenth: Vec::new(),
             last_tenth: Vec::new(),
             cpu: Vec::new(),
@@ -55,12 +58,16 @@ type Rates = fn(&Figures) -> &[f64];
 const RATES: &[(&str, Rates)] = &[("16", |one| &one.with_16), ("64", |one| &one.with_64)];
 
 const ROWS: &[(&str, Cell)] = &[
-    ("tasks are kept", |one| one.keeps.to_owned()),
+    ("tasks are stored", |one| one.storage.to_owned()),
     ("turns a second, 16 connections, median", |one| count(median(&one.with_16))),
     ("— lowest to highest", |one| range(&one.with_16)),
     ("turns a second, 64 connections, median", |one| count(median(&one.with_64))),
     ("— lowest to highest", |one| range(&one.with_64)),
     ("— failed", |one| one.failed.to_string()),
+    ("slowest GetTask right after these, median", |one| {
+        let times: Vec<f64> = one.get_task.iter().map(Duration::as_secs_f64).collect();
+        format!("{:.1} ms", median(&times) * 1e3)
+    }),
     ("processor time for a turn, median", |one| {
         let times: Vec<f64> = one.cpu.iter().map(Duration::as_secs_f64).collect();
         format!("{:.0} µs", median(&times) * 1e6)
@@ -80,7 +87,7 @@ const ROWS: &[(&str, Cell)] = &[
             .as_ref()
             .map_or(String::new(), |burst| format!("{} of {}", burst.complete.0, burst.complete.1))
     }),
-    ("— until the last one had it", |one| match &one.burst {
+    ("— until the last of them had it", |one| match &one.burst {
         Some(burst) if burst.complete.0 > 0 => format!("{:.2} s", burst.last.as_secs_f64()),
         Some(_) | None => "–".to_owned(),
     }),
@@ -104,14 +111,14 @@ impl Table {
         }
         for (connections, rates) in RATES {
             let first = self.columns.first().map_or(&[][..], rates);
-            // By round, because the machine's load affects both.
+            // The ratio is taken in each round, so that other load on the machine affects both sides.
             let by = |one: &Figures| {
                 let by: Vec<f64> = first.iter().zip(rates(one)).map(|(a, b)| a / b).collect();
                 let (lowest, highest) = ends(&by);
                 format!("{:.2} ({lowest:.2}–{highest:.2})", median(&by))
             };
             let cells: Vec<String> = self.columns.iter().map(by).collect();
-            let what = format!("the first column's turns a second by this one's, {connections}");
+            let what = format!("turns a second of the first column / of this one, {connections}");
             println!("| {what} | {} |", cells.join(" | "));
         }
     }
@@ -151,7 +158,7 @@ fn mebi(kibi: usize) -> String {
     format!("{:.1} MiB", kibi as f64 / 1024.0)
 }
 
-/// With thousands separators.
+/// With a comma between thousands.
 fn count(number: f64) -> String {
     let digits = format!("{number:.0}");
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! `loggia man`: manual pages from `--help` and the tables of docs/configuration.md. They contain
+//! `loggia man`: manual pages from `--help` and the tables of docs/reference/configuration.md. They contain
 //! no texts of their own.
 
 use std::io::Write;
@@ -14,7 +14,7 @@ use crate::cli::Cli;
 use crate::compose::App;
 use crate::config;
 
-const CONFIGURATION: &str = include_str!("../../../../docs/configuration.md");
+const CONFIGURATION: &str = include_str!("../../../../docs/reference/configuration.md");
 
 /// Sections of the page and the headings above their tables.
 const TABLES: [(&str, &str); 3] = [

@@ -62,7 +62,7 @@ impl InvalidEntry {
         let own_name = name.strip_prefix(&format!("{table}.")).unwrap_or(&name);
         let next = match suggest(own_name, table) {
             Some(name) => format!("did you mean `{name}`?"),
-            None => "docs/configuration.md lists the keys; remove it".to_owned(),
+            None => "docs/reference/configuration.md lists the keys; remove it".to_owned(),
         };
         let error = ConfigError::at(path, line, format!("there is no key `{name}`; {next}"));
         Self { kind: InvalidKind::Unknown { name }, error }

@@ -2,7 +2,7 @@ use super::*;
 
 #[test]
 fn mistakes_name_their_place_and_a_next_step() {
-    let unknown = "docs/configuration.md lists the keys; remove it";
+    let unknown = "docs/reference/configuration.md lists the keys; remove it";
     let cases: &[(&str, usize, &str)] = &[
         ("modle = 'x'", 1, "there is no key `modle`; did you mean `model`?"),
         ("\n\nfoo = 1", 3, &format!("there is no key `foo`; {unknown}")),
