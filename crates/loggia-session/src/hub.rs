@@ -156,7 +156,7 @@ impl Hub {
                 // Opened again from its log when it is closed. This also repairs a failed session.
                 Found::Closing(address) => address.gone().await,
                 Found::Closed(opening) => {
-                    let _guard = opening.lock.lock().await;
+                    let _turn = opening.turn.acquire().await;
                     // The caller before may have opened it. If that failed, this one tries again.
                     if self.sessions.is_closed(id) {
                         // Boxed: most sessions are open, and every caller's future would be as large.

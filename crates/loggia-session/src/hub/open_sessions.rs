@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use loggia_core::SessionId;
-use tokio::sync::mpsc;
+use tokio::sync::{Semaphore, mpsc};
 use tokio::time::Instant;
 
 use crate::handle::{ActorAddress, Control, InUse, SessionHandle};
@@ -79,7 +79,8 @@ pub(crate) enum Found {
 pub(crate) struct OpeningLock {
     sessions: Weak<OpenSessions>,
     session: SessionId,
-    pub lock: tokio::sync::Mutex<()>,
+    /// One permit: held by the caller that opens the session.
+    pub turn: Semaphore,
 }
 
 impl Drop for OpeningLock {
@@ -107,8 +108,8 @@ impl OpenSessions {
             Some(_) | None => {
                 let waiting = opening.get(session).and_then(Weak::upgrade);
                 Found::Closed(waiting.unwrap_or_else(|| {
-                    let (sessions, lock) = (Arc::downgrade(self), tokio::sync::Mutex::default());
-                    let new = Arc::new(OpeningLock { sessions, session: session.clone(), lock });
+                    let (sessions, turn) = (Arc::downgrade(self), Semaphore::new(1));
+                    let new = Arc::new(OpeningLock { sessions, session: session.clone(), turn });
                     opening.insert(session.clone(), Arc::downgrade(&new));
                     new
                 }))
