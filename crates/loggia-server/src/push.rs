@@ -1,20 +1,19 @@
-//! The outbox: webhooks that clients registered for a task, each with a cursor of its own.
+//! The outbox: webhooks that clients registered for a task, each with its own cursor.
 //!
 //! A registration is durable before it is acknowledged, and one that comes with a message before
 //! the message is accepted. Each webhook has one worker, which reads the log like any other reader
-//! and sends one notification at a time; nobody waits for it. A worker ends when its task is over
-//! and everything is delivered, and is started again when the task goes on.
+//! and sends one notification at a time. A worker ends when its task is over and everything is
+//! delivered, and is started again when the task continues.
 //!
-//! What must not be here: the meaning of an event, a second copy of what the log holds.
+//! Not here: the meaning of an event, or a second copy of the log.
 
 mod ask;
 pub mod backoff;
-pub mod courier;
-mod places;
 pub mod record;
 pub mod resolver;
-mod room;
+pub mod sender;
 mod sign;
+mod slots;
 pub mod target;
 mod worker;
 
@@ -27,37 +26,36 @@ use std::time::Duration;
 use loggia_core::{SessionId, TaskId};
 use loggia_session::{Hub, HubError, StoreError};
 use loggia_wire::{Condition, PushTarget, View, WireError};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::auth::OAuth;
 use crate::projection::Projections;
 use crate::state::hub_error;
-use courier::Courier;
-use places::Places;
 use record::{Key, Records, Registration, Start};
 use resolver::{Checked, Lookup, SystemLookup};
-use room::{Promise, Promises, Turns};
+use sender::Sender;
+use slots::{Slot, Slots};
 use target::Private;
 use worker::Worker;
 
 /// How webhooks are called.
 pub struct PushOptions {
-    /// The ports of this server, which is no webhook.
+    /// The ports of this server, which cannot be webhooks.
     pub own_ports: Vec<u16>,
     pub lookup: Arc<dyn Lookup>,
-    /// Hosts in a private network that may be called all the same, by name or address.
+    /// Hosts in a private network that may be called, by name or address.
     pub private_hosts: Vec<String>,
-    /// For one attempt.
+    /// The timeout of one attempt.
     pub time: Duration,
-    /// Between the first attempt and the second; twice as much each time.
+    /// Between the first attempt and the second; doubled each time.
     pub first_delay: Duration,
     pub longest_delay: Duration,
-    /// A webhook that takes nothing for so long is removed.
+    /// A webhook that accepts nothing for this long is removed.
     pub give_up: Duration,
     pub most_per_task: usize,
-    /// Webhooks at work, of one principal and of all.
+    /// Webhooks at work, of one principal and in all.
     pub most_per_principal: usize,
     pub most: usize,
 }
@@ -79,11 +77,11 @@ impl Default for PushOptions {
     }
 }
 
-/// Requests under way at a time. Webhooks that fail have places of their own, so that many of them
-/// do not hold up one that works.
-const FIRST_ATTEMPTS: usize = 256;
-const FURTHER_ATTEMPTS: usize = 96;
-/// For what is under way when the server stops.
+/// Requests under way at a time: to one server of a principal, of a principal, and in all. Webhooks that
+/// fail have slots of their own, so that many of them do not delay one that works.
+const FIRST_ATTEMPTS: [usize; 3] = [12, 128, 256];
+const FURTHER_ATTEMPTS: [usize; 3] = [4, 48, 96];
+/// For requests under way when the server stops.
 const STOP_TIME: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
@@ -95,50 +93,51 @@ struct Inner {
     hub: Arc<Hub>,
     projections: Arc<Projections>,
     records: Records,
-    courier: Courier,
+    sender: Sender,
     options: PushOptions,
-    first_attempts: Places,
-    further_attempts: Places,
-    turns: Turns,
-    promises: Promises,
+    first_attempts: Slots<3>,
+    further_attempts: Slots<3>,
+    /// Webhooks at work, by principal and in all.
+    at_work: Slots<2>,
+    /// Webhooks are registered and removed one at a time, so that the counts of a task hold.
+    changing: Semaphore,
     /// A lock, not a task: held for a look-up.
     workers: Mutex<BTreeMap<Key, Running>>,
     started: AtomicU64,
     tasks: TaskTracker,
-    /// No further notification.
+    /// No further notification is sent.
     stopping: CancellationToken,
-    /// Who may still be told anything.
+    /// Knows which clients are revoked.
     oauth: OnceLock<Arc<OAuth>>,
 }
 
-/// A worker as others know it.
+/// A worker that is running.
 struct Running {
-    /// Tells it from a later worker of the same webhook.
+    /// Distinguishes it from a later worker of the same webhook.
     number: u64,
-    principal: String,
-    /// Set when there may be more to do: it looks once more before it ends.
+    /// Set when there may be more to do: the worker makes one more pass before it ends.
     again: bool,
     woken: Arc<Notify>,
     cancel: CancellationToken,
     ended: CancellationToken,
 }
 
-/// Whatever ends a worker, nobody takes it for one that is still at work.
-struct Leaving {
+/// Removes a worker from the table when it ends, by return, cancellation or panic.
+struct Removal {
     outbox: Arc<Inner>,
     key: Key,
     number: u64,
     ended: CancellationToken,
 }
 
-impl Drop for Leaving {
+impl Drop for Removal {
     fn drop(&mut self) {
         self.outbox.remove(&self.key, self.number);
         self.ended.cancel();
     }
 }
 
-/// A webhook that a client asks for.
+/// A webhook that a client requests.
 struct Wanted {
     session: SessionId,
     task: TaskId,
@@ -156,12 +155,12 @@ impl Outbox {
             records: Records::new(hub.store().clone()),
             hub,
             projections,
-            courier: Courier::new(names, options.own_ports.clone(), private, options.time),
+            sender: Sender::new(names, options.own_ports.clone(), private, options.time),
+            first_attempts: Slots::new(FIRST_ATTEMPTS),
+            further_attempts: Slots::new(FURTHER_ATTEMPTS),
+            at_work: Slots::new([options.most_per_principal, options.most]),
+            changing: Semaphore::new(1),
             options,
-            first_attempts: Places::new(FIRST_ATTEMPTS),
-            further_attempts: Places::new(FURTHER_ATTEMPTS),
-            turns: Turns::default(),
-            promises: Promises::default(),
             workers: Mutex::default(),
             started: AtomicU64::new(0),
             tasks: TaskTracker::new(),
@@ -171,13 +170,13 @@ impl Outbox {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Webhooks of clients that are revoked end from now on.
-    pub(crate) fn ask_for_clients(&self, oauth: Arc<OAuth>) {
-        // Told twice, the first time counts.
+    /// Ends the webhooks of clients that are revoked, from now on.
+    pub(crate) fn end_with_clients(&self, oauth: Arc<OAuth>) {
+        // Only the first call has an effect.
         let _ = self.inner.oauth.set(oauth);
     }
 
-    /// Goes on where an earlier process stopped, for all sessions or for one.
+    /// Continues where an earlier process stopped, for all sessions or for one.
     pub async fn resume(&self, only: Option<&SessionId>) -> Result<(), StoreError> {
         let inner = &self.inner;
         for registration in inner.records.all().await? {
@@ -192,14 +191,14 @@ impl Outbox {
             let settled = inner.records.cursor(&registration).await?.settled;
             let head = inner.hub.store().head(&registration.session).await?;
             if settled.is_none() || settled != head {
-                self.start(&registration);
+                self.start(&registration, None);
             }
         }
         Ok(())
     }
 
-    /// Nothing more is begun; what is under way may end within a moment. The rest is delivered
-    /// after the next start.
+    /// Starts nothing more; requests under way have a moment to end. The rest is delivered after the
+    /// next start.
     pub async fn stop(&self) {
         let inner = &self.inner;
         inner.stopping.cancel();
@@ -210,9 +209,9 @@ impl Outbox {
         }
     }
 
-    /// Whether a URL may be called, as far as its text tells.
+    /// Whether a URL may be called, judged by its text.
     fn check(&self, url: &str, principal: &str) -> Result<(), &'static str> {
-        self.inner.courier.reads(url, principal)
+        self.inner.sender.check(url, principal)
     }
 
     /// Makes a webhook durable. Nothing is sent until it is started.
@@ -238,19 +237,18 @@ impl Outbox {
             principal,
             start,
         };
-        let admitted = inner.courier.admits(&registration).await;
+        let admitted = inner.sender.admits(&registration).await;
         admitted.map_err(|why| Condition::PushTargetRefused { why })?;
         let key = registration.key();
-        // What is counted now is still true when the webhook is kept.
-        let _turn = inner.turns.of(&key.task).await;
+        let _changing = inner.changing.acquire().await;
         let others = inner.records.of_task(&key.task).await.map_err(storage)?;
         let earlier = others.iter().find(|other| other.config == key.config);
-        let promise = match earlier {
+        let slot = match earlier {
             Some(_) => None,
-            None => Some(inner.make_room(&registration, others.len())?),
+            None => Some(inner.slot_for_new(&registration, others.len())?),
         };
         if let Some(earlier) = earlier {
-            // The same webhook, set up anew: it goes on where it stands.
+            // The same webhook, registered again: it continues at its cursor.
             inner.halt(&key).await;
             registration.serial.clone_from(&earlier.serial);
             registration.start = earlier.start;
@@ -260,22 +258,25 @@ impl Outbox {
             }
         }
         inner.records.keep(&registration).await.map_err(storage)?;
-        Ok(Registered { registration, promise })
+        let replaces = earlier.is_some();
+        Ok(Registered { registration, replaces, slot })
     }
 
-    fn start(&self, registration: &Registration) {
-        self.inner.start(registration);
+    fn start_registered(&self, registered: Registered) {
+        self.start(&registered.registration, registered.slot);
     }
 
-    /// A message did not become a prompt: nobody will call back for it.
+    fn start(&self, registration: &Registration, slot: Option<Slot>) {
+        self.inner.start(registration, slot);
+    }
+
+    /// For a message that did not become a prompt.
     async fn withdraw(&self, registered: Registered) {
-        let Registered { registration, promise } = registered;
-        if promise.is_some() {
-            if let Err(error) = self.inner.forget(&registration.key()).await {
-                tracing::warn!(%error, "a webhook of a refused message stays");
-            }
-        } else {
-            self.start(&registration);
+        if registered.replaces {
+            return self.start_registered(registered);
+        }
+        if let Err(error) = self.inner.forget(&registered.registration.key()).await {
+            tracing::warn!(%error, "a webhook of a refused message stays");
         }
     }
 
@@ -287,25 +288,27 @@ impl Outbox {
         self.inner.records.of_task(task).await.map_err(storage)
     }
 
-    /// When it returns, nothing is sent any more.
+    /// When it returns, nothing more is sent.
     async fn delete(&self, key: &Key) -> Result<(), WireError> {
         self.inner.forget(key).await.map_err(storage)
     }
 
-    /// A task goes on: the workers that ended with it begin again.
+    /// Starts the workers of a task again that continues.
     fn wake(&self, task: &TaskId) {
         let (outbox, task) = (self.clone(), task.clone());
         let runtime = self.inner.projections.runtime().clone();
         let waking = async move {
             match outbox.inner.records.of_task(&task).await {
-                Ok(registrations) => registrations.iter().for_each(|known| outbox.start(known)),
-                Err(error) => tracing::warn!(%error, "webhooks of a task are not looked for"),
+                Ok(registrations) => {
+                    registrations.iter().for_each(|known| outbox.start(known, None))
+                }
+                Err(error) => tracing::warn!(%error, "the webhooks of a task could not be read"),
             }
         };
         self.inner.tasks.spawn_on(waking, &runtime);
     }
 
-    /// Something happened to a task whose session may have been closed in between.
+    /// Wakes the workers of a task whose session may have been closed meanwhile.
     fn nudge(&self, task: &TaskId) {
         let first = Key { task: task.clone(), config: String::new() };
         let mut workers = self.inner.workers();
@@ -319,8 +322,10 @@ impl Outbox {
 /// A webhook that is durable and not yet started.
 struct Registered {
     registration: Registration,
-    /// Its place among those at work, if there was none of its name before.
-    promise: Option<Promise>,
+    /// There was one of the same name before.
+    replaces: bool,
+    /// Counts a new one among those at work.
+    slot: Option<Slot>,
 }
 
 impl Inner {
@@ -328,7 +333,19 @@ impl Inner {
         self.workers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn start(self: &Arc<Self>, registration: &Registration) {
+    /// A slot for a webhook whose task has this many others.
+    fn slot_for_new(&self, new: &Registration, others: usize) -> Result<Slot, WireError> {
+        let refused = |why| Condition::TooManyWebhooks { why }.into();
+        if others >= self.options.most_per_task {
+            return Err(refused("the task has as many as it may have: delete one"));
+        }
+        let slot = self.at_work.try_acquire([&new.principal, ""]);
+        slot.ok_or_else(|| refused("too many are at work: try again when some tasks are over"))
+    }
+
+    /// A worker without a slot takes one if there is one: webhooks that are registered already are
+    /// not refused.
+    fn start(self: &Arc<Self>, registration: &Registration, slot: Option<Slot>) {
         let mut workers = self.workers();
         if self.stopping.is_cancelled() {
             return;
@@ -340,7 +357,8 @@ impl Inner {
                 running.again = true;
                 running.woken.notify_one();
             }
-            Entry::Vacant(place) => {
+            Entry::Vacant(vacant) => {
+                let slot = slot.or_else(|| self.at_work.try_acquire([&registration.principal, ""]));
                 let number = self.started.fetch_add(1, Ordering::Relaxed);
                 let woken = Arc::new(Notify::new());
                 let (cancel, ended) = (CancellationToken::new(), CancellationToken::new());
@@ -351,25 +369,24 @@ impl Inner {
                     woken: woken.clone(),
                     cancel: cancel.clone(),
                 };
-                let leaving = Leaving {
+                let removal = Removal {
                     outbox: self.clone(),
                     key: worker.key.clone(),
                     number,
                     ended: ended.clone(),
                 };
                 let working = async move {
-                    let _leaving = leaving;
+                    let _held = (slot, removal);
                     worker.run().await;
                 };
                 // Workers open sessions, which must run in their own runtime.
                 self.tasks.spawn_on(working, self.projections.runtime());
-                let principal = registration.principal.clone();
-                place.insert(Running { number, principal, again: false, woken, cancel, ended });
+                vacant.insert(Running { number, again: false, woken, cancel, ended });
             }
         }
     }
 
-    /// A worker has nothing left to do. False if there is: it has to look once more.
+    /// Removes a worker that has nothing left to do. False if it has to make one more pass.
     fn retire(&self, key: &Key, number: u64) -> bool {
         let mut workers = self.workers();
         let own = workers.get_mut(key).filter(|running| running.number == number);
@@ -399,9 +416,9 @@ impl Inner {
         }
     }
 
-    /// In the task's turn: who registers under this name meanwhile is not the one who ends.
+    /// Not while another request registers a webhook of the same name.
     async fn forget(&self, key: &Key) -> Result<(), StoreError> {
-        let _turn = self.turns.of(&key.task).await;
+        let _changing = self.changing.acquire().await;
         self.records.forget(key).await?;
         self.halt(key).await;
         self.records.forget_cursor(key).await

@@ -149,7 +149,7 @@ impl Server {
     #[must_use]
     pub fn with_oauth(mut self, oauth: Arc<OAuth>) -> Self {
         if let Some(outbox) = &self.push {
-            outbox.ask_for_clients(oauth.clone());
+            outbox.end_with_clients(oauth.clone());
         }
         self.oauth = Some(oauth);
         self

@@ -1,4 +1,4 @@
-//! What clients ask about webhooks, and the webhooks that come with messages.
+//! Requests about webhooks, and webhooks that come with messages.
 
 use loggia_core::{Command, Origin, TaskChoice, TaskId};
 use loggia_session::{Ack, SessionHandle, StoreError, SubmitError};
@@ -16,8 +16,8 @@ pub(crate) struct Callback {
 }
 
 impl Callback {
-    /// Submits the message that it came with. Goes on without us: a client that hangs up at the
-    /// wrong moment still gets its calls for a prompt that was accepted.
+    /// Submits the message that it came with, in a task of its own: a client that hangs up meanwhile
+    /// still gets its notifications if the prompt is accepted.
     pub async fn submit(
         self,
         handle: &SessionHandle,
@@ -29,7 +29,7 @@ impl Callback {
         let submitted = tasks.spawn(async move {
             let ack = handle.submit(command, origin).await;
             match &ack {
-                Ok(_) => outbox.start(&registered.registration),
+                Ok(_) => outbox.start_registered(registered),
                 Err(_) => outbox.withdraw(registered).await,
             }
             ack
@@ -39,19 +39,19 @@ impl Callback {
 }
 
 impl Server {
-    /// Sends push notifications, and says so on the card.
+    /// Sends push notifications, and announces that in the card.
     #[must_use]
     pub fn with_push(mut self, options: PushOptions) -> Self {
         let outbox = Outbox::new(self.hub.clone(), self.projections.clone(), options);
         if let Some(oauth) = &self.oauth {
-            outbox.ask_for_clients(oauth.clone());
+            outbox.end_with_clients(oauth.clone());
         }
         self.push = Some(outbox);
         self.facts.push = true;
         self
     }
 
-    /// Delivers what an earlier process left.
+    /// Delivers what an earlier process did not.
     pub async fn resume_push(&self) -> Result<(), StoreError> {
         let Some(outbox) = &self.push else { return Ok(()) };
         match &self.shape {
@@ -88,9 +88,10 @@ impl Server {
             start: Start::Snapshot,
         };
         let registered = outbox.register(wanted).await?;
-        outbox.start(&registered.registration);
+        let target = registered.registration.target();
+        outbox.start_registered(registered);
         let name = self.shown_task_id(&handle, view, &task).await?;
-        Ok(Reply::Value(view.push_config(&name, &registered.registration.target())))
+        Ok(Reply::Value(view.push_config(&name, &target)))
     }
 
     /// Without a name: the only one, or the first.
@@ -125,7 +126,7 @@ impl Server {
         Ok(Reply::Value(view.push_configs(&task, &targets)))
     }
 
-    /// One that is not there is as gone as it can be.
+    /// Deleting one that does not exist succeeds.
     pub(crate) async fn delete_push(
         &self,
         task: TaskId,
@@ -139,7 +140,7 @@ impl Server {
         Ok(Reply::Value(view.push_config_deleted()))
     }
 
-    /// Refuses a message whose webhook can not be called, before anything is done for it.
+    /// Refuses a message whose webhook cannot be called, before anything is done for it.
     pub(crate) fn check_callback(
         &self,
         target: Option<&PushTarget>,
@@ -150,8 +151,8 @@ impl Server {
         checked.map_err(|why| Condition::PushTargetRefused { why }.into())
     }
 
-    /// Makes the webhook of a message durable before the message is: an accepted prompt is never
-    /// without its callback. A new task gets its name here, for that.
+    /// Makes the webhook of a message durable before the message is accepted, so that an accepted
+    /// prompt always has its callback. A new task gets its id here for that.
     pub(crate) async fn callback(
         &self,
         handle: &SessionHandle,
@@ -183,7 +184,7 @@ impl Server {
         Ok(Some(Callback { outbox: outbox.clone(), registered }))
     }
 
-    /// A prompt was accepted for a task that may have been over.
+    /// Called when a prompt was accepted for a task that may have been over.
     pub(crate) fn task_goes_on(&self, task: &TaskId) {
         if let Some(outbox) = &self.push {
             outbox.wake(task);

@@ -14,8 +14,8 @@ use loggia_wire::FrameId;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-use super::courier::Outcome;
 use super::record::{Cursor, Failing, Key, Registration};
+use super::sender::Outcome;
 use super::target;
 use super::{Inner, backoff};
 use crate::projection::{EncodedFrame, Frames, ProjectionReader};
@@ -271,12 +271,14 @@ impl Pass<'_> {
             return Err(Ended(Ok(Next::Nothing)));
         }
         let outcome = {
-            let places = match self.cursor.failing {
+            let slots = match self.cursor.failing {
                 None => &outbox.first_attempts,
                 Some(_) => &outbox.further_attempts,
             };
-            let _place = places.take(&self.registration.principal, &self.origin()).await;
-            outbox.courier.post(&self.registration, &name, body).await
+            let principal = &self.registration.principal;
+            let server = format!("{principal} {}", self.origin());
+            let _slot = slots.acquire([&server, principal, ""]).await;
+            outbox.sender.post(&self.registration, &name, body).await
         };
         match outcome {
             Outcome::Delivered => {

@@ -1,7 +1,7 @@
-//! One notification to one webhook, once. Knows how to call; not when, not what for.
+//! Sends one notification to one webhook, once.
 //!
-//! Follows no redirect, uses no proxy, sends what the registration holds to the registered address
-//! and nowhere else. What goes wrong is said without the address's path and without any secret.
+//! Follows no redirects, uses no proxy, and sends the registration's secrets to the registered address only.
+//! Errors contain neither the path of the address nor a secret.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use super::sign::Secret;
 use super::target::{Private, Target};
 use crate::guard::{NOTIFICATION_ID, NOTIFIER};
 
-/// Of a reply, so much is read to keep its connection; the rest is not wanted.
+/// Bytes of a reply that are read so that the connection can be used again.
 const REPLY_LIMIT: usize = 16 * 1024;
 
 /// Bytes of a token or of credentials, and of the name of a scheme.
@@ -32,10 +32,10 @@ const NOTIFICATION_TOKENS: [HeaderName; 2] = [
     HeaderName::from_static("a2a-notification-token"),
 ];
 
-pub struct Courier {
-    /// For http. Trusts no certificate, and so needs none of the machine's.
+pub struct Sender {
+    /// For http. Trusts no certificate, so it does not read the machine's.
     plain: OnceCell<Client>,
-    /// For https. Made when it is first needed: reading the machine's certificates takes its time.
+    /// For https. Made when it is first needed, because reading the machine's certificates is slow.
     secure: OnceCell<Client>,
     names: Checked,
     own_ports: Vec<u16>,
@@ -43,11 +43,11 @@ pub struct Courier {
     time: Duration,
 }
 
-/// What became of one attempt.
+/// The outcome of one attempt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
     Delivered,
-    /// The webhook says that it does not exist any more.
+    /// The webhook replied that it no longer exists.
     Gone,
     Failed {
         why: String,
@@ -59,15 +59,15 @@ fn failed(why: impl Into<String>) -> Outcome {
     Outcome::Failed { why: why.into(), retry_after: None }
 }
 
-impl Courier {
-    /// `time` is for all of it: looking up, connecting, sending, the reply.
+impl Sender {
+    /// `time` is the timeout of the whole attempt, from the name look-up to the reply.
     pub fn new(names: Checked, own_ports: Vec<u16>, private: Private, time: Duration) -> Self {
         let (plain, secure) = (OnceCell::new(), OnceCell::new());
         Self { plain, secure, names, own_ports, private, time }
     }
 
-    /// Whether a URL may be called, as far as its text tells.
-    pub fn reads(&self, url: &str, principal: &str) -> Result<(), &'static str> {
+    /// Whether a URL may be called, judged by its text.
+    pub fn check(&self, url: &str, principal: &str) -> Result<(), &'static str> {
         Target::read(url, &self.own_ports, &self.private, principal).map(drop)
     }
 
@@ -106,7 +106,7 @@ impl Courier {
         }
     }
 
-    /// The target of a registration, if it may be called and everything can be sent to it.
+    /// The target of a registration, if it may be called and its secrets can be sent.
     pub async fn admits(&self, registration: &Registration) -> Result<Target, &'static str> {
         let target = self.target(registration)?;
         self.names.admits(&target).await?;
@@ -140,7 +140,7 @@ impl Courier {
             return failed("this machine has no certificates to know it by");
         };
         let request = client.post(target.url.clone()).headers(headers).body(body);
-        // The client's own time-out ends with the headers of a reply that is not read.
+        // The client's own timeout does not cover a reply's body.
         match tokio::time::timeout(self.time, attempt(request)).await {
             Ok(outcome) => outcome,
             Err(_) => failed("it did not reply in time"),
@@ -161,7 +161,7 @@ async fn attempt(request: reqwest::RequestBuilder) -> Outcome {
     let status = response.status();
     let retry_after = retry_after(response.headers());
     let mut read = 0;
-    // Whatever it says after its status changes nothing.
+    // The body does not change the outcome.
     while let Ok(Some(chunk)) = response.chunk().await {
         read += chunk.len();
         if read > REPLY_LIMIT {
@@ -187,14 +187,14 @@ fn is_about_certificate(error: &reqwest::Error) -> bool {
     false
 }
 
-/// What notifications are signed with, where the client gave a secret for that.
+/// The secret that notifications are signed with, if the client gave one.
 fn secret(registration: &Registration) -> Result<Option<Secret>, &'static str> {
     let given = [&registration.token, &registration.credentials].into_iter().flatten();
     given.filter_map(|text| Secret::read(text)).next().transpose()
 }
 
-/// Whether everybody on the way reads what is sent as it was given: HTTP promises that for visible
-/// ASCII alone, and of no more than servers commonly take.
+/// Whether the secrets arrive unchanged: HTTP guarantees that for visible ASCII only, and servers limit
+/// the length of headers.
 fn fits_headers(registration: &Registration) -> Result<(), &'static str> {
     let Registration { token, scheme, credentials, .. } = registration;
     let visible = |text: &String| {
@@ -212,7 +212,7 @@ fn fits_headers(registration: &Registration) -> Result<(), &'static str> {
     }
 }
 
-/// None where a secret cannot be a header. One that signs is none: it is not sent.
+/// None if a secret cannot be a header. A secret that signs is not sent.
 fn headers(registration: &Registration) -> Option<HeaderMap> {
     let secret = |text: &str| {
         let mut value = HeaderValue::from_bytes(text.as_bytes()).ok()?;
@@ -253,7 +253,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reply_may_say_when_to_come_back() {
+    fn a_reply_may_say_when_to_try_again() {
         let of = |text: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(RETRY_AFTER, HeaderValue::from_str(text).unwrap());
