@@ -106,8 +106,16 @@ const TOOL_DESCENDANT: Rejection = Rejection::new(
 const HIDDEN: Rejection = Rejection::new(
     StatusCode::FORBIDDEN,
     "hidden-process",
-    "The process at the other end cannot be seen, so it may be a command of the agent: connect \
-     from one that can be seen.",
+    "The connecting process is not visible, so it may be a command of the agent. Connect directly, \
+     or start the server with --allow-hidden-peers (ssh -L needs it).",
+);
+
+/// For servers that admit hidden peers at other times.
+const HIDDEN_DURING_CALL: Rejection = Rejection::new(
+    StatusCode::FORBIDDEN,
+    "hidden-process",
+    "The connecting process is not visible, and a command of the agent is running: try again when \
+     it has ended.",
 );
 
 const CHALLENGE: &str = "Bearer realm=\"loggia\"";
@@ -152,6 +160,9 @@ pub struct AuthOptions {
     pub token_always: Vec<String>,
     /// Local processes need a credential, too.
     pub require_token: bool,
+    /// Local processes of this user that are not visible, such as `sshd`, can connect with a
+    /// credential while no call of this user runs.
+    pub allow_hidden_peers: bool,
     /// Connections of this very process count as the person's. Only for tests: in the product, what
     /// reaches the server from inside is a tool or a webhook that was sent here.
     pub trust_own_process: bool,
@@ -162,8 +173,15 @@ impl Default for AuthOptions {
     fn default() -> Self {
         let limiter = Limiter::new(5, Duration::from_secs(60));
         let [public, proving, token_always] = [const { Vec::new() }; 3];
-        let (require_token, trust_own_process) = (false, false);
-        Self { public, proving, token_always, require_token, trust_own_process, limiter }
+        Self {
+            public,
+            proving,
+            token_always,
+            require_token: false,
+            allow_hidden_peers: false,
+            trust_own_process: false,
+            limiter,
+        }
     }
 }
 
@@ -190,14 +208,9 @@ impl Authenticator {
         if self.is_public(parts) {
             return Ok(None);
         }
-        let peer = parts.extensions.get::<Peer>().cloned().unwrap_or_else(Peer::nobody);
+        let peer = parts.extensions.get::<Peer>().cloned().unwrap_or_else(Peer::unknown);
         let identity = peer.identity().await;
-        // Not with a token either: whoever gives one to a command has not asked its questions.
-        match identity {
-            PeerIdentity::ToolDescendant { .. } => return Err(TOOL_DESCENDANT),
-            PeerIdentity::Hidden => return Err(HIDDEN),
-            _ => {}
-        }
+        self.refuse_tools(identity)?;
         if self.proves_itself(parts) {
             return match identity {
                 PeerIdentity::Ourselves { .. } if !self.options.trust_own_process => {
@@ -211,6 +224,17 @@ impl Authenticator {
             false => self.by_connection(parts, identity)?,
         };
         Ok(Some(principal))
+    }
+
+    /// A process that is or may be a command of the agent is refused with any token: a command that
+    /// has found one must not answer its own questions.
+    fn refuse_tools(&self, identity: &PeerIdentity) -> Result<(), Rejection> {
+        match (identity, self.options.allow_hidden_peers) {
+            (PeerIdentity::ToolDescendant { .. }, _) => Err(TOOL_DESCENDANT),
+            (PeerIdentity::Hidden | PeerIdentity::Unseen { .. }, false) => Err(HIDDEN),
+            (PeerIdentity::Hidden, true) => Err(HIDDEN_DURING_CALL),
+            _ => Ok(()),
+        }
     }
 
     fn is_public(&self, parts: &Parts) -> bool {
@@ -275,8 +299,6 @@ impl Authenticator {
         }
         let open = !self.options.require_token && !from_page(&parts.headers);
         match identity {
-            PeerIdentity::ToolDescendant { .. } => Err(TOOL_DESCENDANT),
-            PeerIdentity::Hidden => Err(HIDDEN),
             PeerIdentity::OtherUser { .. } => {
                 let message =
                     "This server belongs to another user of this machine: ask them for a token.";
@@ -287,9 +309,7 @@ impl Authenticator {
                 let principal = Principal::new(format!("{LOCAL}{uid}")).may(Scopes::CLIENT);
                 Ok(Principal { local: true, ..principal })
             }
-            PeerIdentity::Local { .. } | PeerIdentity::Ourselves { .. } | PeerIdentity::Unknown => {
-                Err(TOKEN_NEEDED)
-            }
+            _ => Err(TOKEN_NEEDED),
         }
     }
 }

@@ -58,7 +58,7 @@ pub(crate) fn caller_on(request: &Request, surface: Surface) -> Option<Caller> {
 
 /// A name that people recognise, unique for each connection.
 fn client(name: &str, peer: &Peer) -> String {
-    [name, "@", peer.written_address()].concat()
+    [name, "@", peer.address_text()].concat()
 }
 
 /// A rejection by the guard or the authenticator in the form of each binding.

@@ -1,36 +1,36 @@
-//! Who is at the other end of a connection, by the kernel's word and not by the client's.
+//! The process at the other end of a connection, as the kernel reports it.
 //!
 //! For a loopback connection the kernel names the user and the inode of the client's socket
 //! (`NETLINK_SOCK_DIAG`); `/proc` names the processes that hold this socket, and their ancestors. A
-//! process that Loggia started, at whatever distance, is a tool and speaks for nobody (A15): Loggia
-//! is the child subreaper, so whatever its calls leave behind stays below it. This holds also for
-//! what another Loggia of the same user started.
+//! process below a call of Loggia is a tool and cannot act for a person (A15): Loggia is the child
+//! subreaper, so orphans of its calls stay below it. Calls of other Loggias of the same user are
+//! recognized the same way.
 //!
-//! Never a guess: what can not be found out is [`PeerIdentity::Unknown`], and needs a token, unless
-//! a call could be behind it: that is [`PeerIdentity::Hidden`], and no token helps.
+//! A client on another machine, or one whose owner the kernel does not report, is
+//! [`PeerIdentity::Unknown`] and needs a token. A local socket without a visible process could belong
+//! to a call, so it is refused with any token: [`PeerIdentity::Hidden`], or [`PeerIdentity::Unseen`]
+//! if no call of this user was running. The operator can admit the latter with a token.
 //!
-//! Covered: forks, orphans, new sessions, and user and PID namespaces below us; a socket that is
-//! inherited, because every process that holds it counts. A process of our user that hides its
-//! descriptors (not dumpable, threads with tables of their own) is hidden while any call runs.
-//! Descriptors can be moved while they are read, so a second search would prove nothing: only that
-//! no call runs does. A connection whose process has closed it or exited is hidden as well.
+//! Covered: forks, orphans, new sessions, user and PID namespaces below us, inherited sockets (every
+//! process that holds one is checked), processes and threads that hide their descriptors, and
+//! connections whose process has closed them or exited.
 //!
-//! Not covered, because no look at a socket can tell: a tool that makes somebody else's process
-//! speak for it (`tmux send-keys`, `systemd-run`, cron, a port forwarder, a browser that was told
-//! to; passing the descriptor to a willing process is the same thing). Only the sandbox closes
-//! this, or `--require-token`. Nor a socket handed on after its connection was judged: that is done
-//! once, at the first request. Nor a survivor of a Loggia that was killed; its guard has to end it.
-//! Inode numbers have 32 bits: a tool that hides its descriptors and opens four thousand million
-//! sockets can wait for the number of a socket that another process of the user still holds.
+//! Not covered, because a look at the socket cannot show it: a tool that makes another process act
+//! for it (`tmux send-keys`, `systemd-run`, cron, a port forwarder, a browser, a process that
+//! accepts a passed descriptor). A sandbox would close this; `--require-token` does for tokens that
+//! the tool cannot read. Nor: a socket that is passed on after the first request, when the connection
+//! is judged; a process that survives a killed Loggia (its guard has to end it). Inode numbers have
+//! 32 bits: a tool that hides its descriptors and opens four thousand million sockets could wait for
+//! the number of a socket that another process of the user still holds.
 //!
-//! Over any other address than loopback nobody is let in by the kernel's word; it only still refuses
-//! a tool that goes around by the machine's own outer address.
+//! Over any other address than loopback the kernel's report admits no client; it is only used to
+//! refuse tools that connect to the machine's outer address.
 //!
-//! No request, route or scope is known here.
+//! Requests, routes and scopes are not known here.
 
 mod ancestry;
-mod holder;
 mod inspector;
+mod port_owner;
 mod process;
 mod socket;
 
@@ -40,14 +40,14 @@ use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 pub use ancestry::{Ancestry, ancestry};
-pub use holder::Holder;
-pub(crate) use holder::holder_of_port;
 pub(crate) use inspector::Inspector;
 pub use inspector::obstacle;
+pub use port_owner::PortOwner;
+pub(crate) use port_owner::owner_of_port;
 pub use process::GUARD;
 pub(crate) use socket::Users;
 
-/// What is known of the process at the other end.
+/// The process at the other end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PeerIdentity {
     /// A process of our user, or of root, that no Loggia started.
@@ -56,7 +56,7 @@ pub enum PeerIdentity {
         pid: u32,
         program: String,
     },
-    /// This very process.
+    /// This process.
     Ourselves {
         uid: u32,
     },
@@ -68,9 +68,13 @@ pub enum PeerIdentity {
     OtherUser {
         uid: u32,
     },
-    /// On this machine, but no process is seen that holds the connection, and a call could.
+    /// On this machine, without a visible process that holds the connection. It may be a call.
     Hidden,
-    /// Not on this machine, or its owner can not be found.
+    /// A process of our user that is not visible, while no call of this user was running.
+    Unseen {
+        uid: u32,
+    },
+    /// Not on this machine, or of an owner that the kernel does not report.
     Unknown,
 }
 
@@ -80,29 +84,30 @@ impl PeerIdentity {
             Self::Local { uid, .. }
             | Self::Ourselves { uid }
             | Self::ToolDescendant { uid, .. }
-            | Self::OtherUser { uid } => Some(*uid),
+            | Self::OtherUser { uid }
+            | Self::Unseen { uid } => Some(*uid),
             Self::Hidden | Self::Unknown => None,
         }
     }
 
-    /// What it is worth where the connection does not run over loopback: nobody is let in for it. A
-    /// tool is still told by it, so that it gains nothing by taking the machine's other address.
+    /// The identity of a connection that does not run over loopback. It admits no client, but a tool
+    /// that connects to the machine's outer address is still refused.
     fn beyond_loopback(self) -> Self {
         match self {
-            Self::ToolDescendant { .. } | Self::Hidden => self,
+            Self::ToolDescendant { .. } | Self::Hidden | Self::Unseen { .. } => self,
             _ => Self::Unknown,
         }
     }
 }
 
-/// One connection's other end; in the extensions of every request. Clones share what was found out.
+/// The other end of a connection; in the extensions of every request. Clones share the identity.
 #[derive(Clone)]
-pub struct Peer(Arc<Other>);
+pub struct Peer(Arc<Connection>);
 
-struct Other {
+struct Connection {
     ends: Ends,
-    /// The client's address, written down once and not for every request.
-    written: String,
+    /// The client's address, formatted once for all requests.
+    address_text: String,
     identity: OnceCell<PeerIdentity>,
     inspector: Option<Inspector>,
 }
@@ -115,7 +120,7 @@ pub(crate) struct Ends {
 }
 
 impl Ends {
-    /// A socket that listens for both families shows version 4 as version 6.
+    /// A socket that listens for both families reports IPv4 clients as mapped IPv6 addresses.
     pub(crate) fn new(client: SocketAddr, server: SocketAddr) -> Self {
         let plain = |end: SocketAddr| match end.ip().to_canonical() {
             IpAddr::V4(address) => SocketAddr::from((address, end.port())),
@@ -132,17 +137,22 @@ impl Ends {
 impl Peer {
     pub(crate) fn new(ends: Ends, inspector: Inspector) -> Self {
         let (identity, inspector) = (OnceCell::new(), Some(inspector));
-        Self(Arc::new(Other { ends, written: ends.client.to_string(), identity, inspector }))
+        Self(Arc::new(Connection {
+            ends,
+            address_text: ends.client.to_string(),
+            identity,
+            inspector,
+        }))
     }
 
-    /// A peer that is already known, for routers that are called without a connection.
+    /// A peer with a given identity, for routers that are called without a connection.
     pub fn known(address: SocketAddr, identity: PeerIdentity) -> Self {
         let ends = Ends { client: address, server: address };
         let (identity, inspector) = (OnceCell::new_with(Some(identity)), None);
-        Self(Arc::new(Other { ends, written: address.to_string(), identity, inspector }))
+        Self(Arc::new(Connection { ends, address_text: address.to_string(), identity, inspector }))
     }
 
-    pub(crate) fn nobody() -> Self {
+    pub(crate) fn unknown() -> Self {
         Self::known((Ipv4Addr::UNSPECIFIED, 0).into(), PeerIdentity::Unknown)
     }
 
@@ -150,12 +160,11 @@ impl Peer {
         self.0.ends.client
     }
 
-    /// The same as text.
-    pub(crate) fn written_address(&self) -> &str {
-        &self.0.written
+    pub(crate) fn address_text(&self) -> &str {
+        &self.0.address_text
     }
 
-    /// Where it was that the client came to.
+    /// The address that the client connected to.
     pub(crate) fn server(&self) -> SocketAddr {
         self.0.ends.server
     }
@@ -164,24 +173,24 @@ impl Peer {
         self.0.ends.is_loopback()
     }
 
-    /// Found out at the first call, which takes a few milliseconds; then remembered.
+    /// Looked up at the first call, which takes a few milliseconds, and then kept.
     pub async fn identity(&self) -> &PeerIdentity {
-        let Other { ends, identity, inspector, .. } = &*self.0;
+        let Connection { ends, identity, inspector, .. } = &*self.0;
         if let Some(known) = identity.get() {
             return known;
         }
-        let find = async || match inspector {
+        let inspect = async || match inspector {
             Some(inspector) => {
                 let found = inspector.inspect(*ends).await;
                 if ends.is_loopback() { found } else { found.beyond_loopback() }
             }
             None => PeerIdentity::Unknown,
         };
-        Box::pin(identity.get_or_init(find)).await
+        Box::pin(identity.get_or_init(inspect)).await
     }
 }
 
-/// What counts as one place on the network: a household has a whole /64 to choose from.
+/// The network that limits are counted for: an address of IPv4, a /64 of IPv6.
 pub(crate) fn network(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V4(address) => IpAddr::V4(address),

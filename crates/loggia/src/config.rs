@@ -28,6 +28,7 @@ use loggia_core::{Limits, Mode, OnTimeout, Prices, Rule, Seconds, Timeout};
 use clones::ClonesConfig;
 use document::{Entry, InvalidEntry, InvalidKind};
 use draft::Draft;
+use key::{ALLOW_HIDDEN_PEERS, Setting};
 use trust::Trust;
 
 pub use document::{PROJECT_FILE, project_settings};
@@ -62,6 +63,8 @@ pub struct Config {
     /// Private hosts that clients may use as webhooks.
     pub webhook_hosts: Vec<String>,
     pub offers: Offers,
+    /// Whether local processes that the server cannot see may connect with a token.
+    pub allow_hidden_peers: bool,
     /// Environment variables passed to commands in addition to the default ones.
     pub pass_env: Vec<String>,
     pub shell: Option<PathBuf>,
@@ -87,6 +90,7 @@ impl Default for Config {
             clones: ClonesConfig::default(),
             webhook_hosts: Vec::new(),
             offers: Offers::default(),
+            allow_hidden_peers: false,
             pass_env: Vec::new(),
             shell: None,
             hooks: Hooks { prompt_submit: None, seconds: 30 },
@@ -348,6 +352,9 @@ fn add_project(draft: &mut Draft, paths: &Paths, workspace: &Path) -> Result<(),
     for Entry { line, written, found } in entries {
         let origin = Origin::File { path: path.clone(), line };
         match found {
+            Ok((key, Setting::Flag(true))) if key.name == ALLOW_HIDDEN_PEERS => {
+                wrong.push(format!("{origin}: set `{}` in your own file.", key.name));
+            }
             Ok((key, setting)) if trusted || draft.restricts(key, &setting) => {
                 draft.put(key, &setting, origin);
             }

@@ -86,7 +86,7 @@ impl Address {
         }
         Err(Usage(format!(
             "the token would be sent to {host} in the clear, where others can read it: attach to \
-             https://{host}, or use `ssh -L`; --insecure sends it anyway"
+             https://{host}, or use `ssh -L` to a server with --allow-hidden-peers; --insecure sends it anyway"
         )))
     }
 }

@@ -1,8 +1,8 @@
-//! Finds out who peers are, for many connections at a time: one look at `/proc` answers everybody
-//! who asked before it began, so a thousand clients that connect at once cost a few looks.
+//! Identifies the peers of many connections at a time: one read of `/proc` answers every question
+//! that was asked before it began, so a thousand clients that connect at once cost a few reads.
 //!
 //! A task with a bounded queue; when the queue is full, connections wait. The work is blocking and
-//! done off the runtime's threads. The rule for each connection is [`classify`].
+//! runs off the runtime's threads. The rule for each connection is [`Inspection::classify`].
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -21,7 +21,7 @@ struct Question {
     answer: oneshot::Sender<PeerIdentity>,
 }
 
-/// The way to the task. It ends when the last clone is gone.
+/// Sends questions to the task, which ends when the last clone is dropped.
 #[derive(Clone)]
 pub(crate) struct Inspector {
     questions: mpsc::Sender<Question>,
@@ -51,20 +51,20 @@ async fn run(mut inbox: mpsc::Receiver<Question>) {
         let identities = identities.unwrap_or_default();
         let unknown = std::iter::repeat(PeerIdentity::Unknown);
         for (question, identity) in batch.drain(..).zip(identities.into_iter().chain(unknown)) {
-            // Whoever has hung up meanwhile needs no answer.
+            // The receiver is gone if the client has hung up meanwhile.
             let _ = question.answer.send(identity);
         }
     }
 }
 
-/// Who we are, as far as it matters for others.
+/// The facts about this process that peers are compared with.
 struct Ourselves {
     process: Process,
     ancestors: HashSet<u32>,
     uid: u32,
-    /// Unless orphans of calls come back to us, a stranger could be one.
+    /// Without this, orphans of calls leave our tree and cannot be recognized.
     keeps_orphans: bool,
-    /// Whether one number can stand for many users.
+    /// False in a user namespace, where one uid can stand for many users.
     users_are_distinct: bool,
 }
 
@@ -83,13 +83,13 @@ impl Ourselves {
         })
     }
 
-    /// Whose processes may be the person's.
+    /// Whether processes of this user can act for the person.
     fn trusts(&self, uid: u32) -> bool {
         uid == self.uid || uid == 0
     }
 
-    /// In a user namespace the kernel shows users that are not mapped all as one.
-    fn is_nobody(&self, uid: u32) -> bool {
+    /// In a user namespace the kernel reports all unmapped users as this uid.
+    fn is_unmapped(&self, uid: u32) -> bool {
         if self.users_are_distinct {
             return false;
         }
@@ -98,14 +98,14 @@ impl Ourselves {
     }
 }
 
-/// Why local clients are not told apart here and need a token, if so: a sentence for the start.
+/// Why local clients cannot be identified here and need a token, for a notice at the start.
 pub fn obstacle() -> Option<&'static str> {
     let Some(us) = Ourselves::read() else {
         return Some("/proc does not show this process: local clients need a token");
     };
     if SocketTable::open().is_err() {
         return Some(
-            "the kernel does not tell whose sockets are whose: local clients need a token",
+            "the kernel does not report the owners of sockets: local clients need a token",
         );
     }
     let orphans = "this process does not keep the orphans of its calls: local clients need a token";
@@ -118,7 +118,7 @@ fn identify(batch: &[Ends]) -> Vec<PeerIdentity> {
     };
     let mut client = |ends: &Ends| table.client(*ends).ok();
     let clients: Vec<Option<ClientEnd>> = batch.iter().map(&mut client).collect();
-    // Other users are told from the socket alone, so they can not make us search.
+    // For other users the socket's uid is enough, so they cannot make us search.
     let searched = |client: &Option<ClientEnd>| match client {
         Some(ClientEnd::Held(owner)) if us.trusts(owner.uid) => Some(owner.inode),
         _ => None,
@@ -127,30 +127,30 @@ fn identify(batch: &[Ends]) -> Vec<PeerIdentity> {
     let processes = if wanted.is_empty() { None } else { Some(Processes::read()) };
     let holders = processes.as_ref().map(|all| all.holders(&wanted, us.process.pid));
     let holders = holders.unwrap_or_default();
-    let mut look = Look { us: &us, holders: &holders, table: &mut table };
+    let mut inspection = Inspection { us: &us, holders: &holders, table: &mut table };
     let each = batch.iter().zip(clients);
     each.map(|(ends, client)| {
-        client.map_or(PeerIdentity::Unknown, |found| look.classify(*ends, found))
+        client.map_or(PeerIdentity::Unknown, |found| inspection.classify(*ends, found))
     })
     .collect()
 }
 
-/// What is known when the peers of a batch are judged.
-struct Look<'a> {
+/// One read of `/proc`, for a batch of connections.
+struct Inspection<'a> {
     us: &'a Ourselves,
     holders: &'a HashMap<u32, Vec<&'a Process>>,
     table: &'a mut SocketTable,
 }
 
-impl Look<'_> {
+impl Inspection<'_> {
     fn classify(&mut self, ends: Ends, client: ClientEnd) -> PeerIdentity {
         match client {
             ClientEnd::Held(owner) => self.classify_owner(ends, owner),
-            // A command may send its request and exit before anybody looks.
+            // A command may send its request and exit before it is inspected.
             ClientEnd::Left => PeerIdentity::Hidden,
-            ClientEnd::Missing if is_here(ends.client.ip()) => {
-                // A local client that has closed its end has told ours. If ours has not heard of
-                // that, the client is elsewhere: some machines forward to loopback.
+            ClientEnd::Missing if is_own_address(ends.client.ip()) => {
+                // If a local client had closed its end, ours would not be established. So the client
+                // is on another machine: some forward to loopback.
                 match self.table.is_established(ends) {
                     Ok(true) => PeerIdentity::Unknown,
                     Ok(false) | Err(_) => PeerIdentity::Hidden,
@@ -162,7 +162,7 @@ impl Look<'_> {
 
     fn classify_owner(&mut self, ends: Ends, owner: Owner) -> PeerIdentity {
         let (us, Owner { uid, inode }) = (self.us, owner);
-        if us.is_nobody(uid) {
+        if us.is_unmapped(uid) {
             return PeerIdentity::Unknown;
         }
         if !us.trusts(uid) {
@@ -182,33 +182,35 @@ impl Look<'_> {
             };
             identity = Some(found);
         }
-        identity.unwrap_or_else(|| match uid == us.uid && self.may_be_a_calls(ends, owner) {
-            true => PeerIdentity::Hidden,
-            // Root's, or that of a process of our user that no call can be, such as sshd's.
+        identity.unwrap_or_else(|| match uid == us.uid {
+            true if self.call_may_hold(ends, owner) => PeerIdentity::Hidden,
+            true => PeerIdentity::Unseen { uid },
+            // An ordinary user cannot see the descriptors of root's processes.
             false => PeerIdentity::Unknown,
         })
     }
 
-    /// Whether a call could hold a socket whose holder was not found. Not if no call runs, and the
-    /// socket is still held after that was seen.
-    fn may_be_a_calls(&mut self, ends: Ends, owner: Owner) -> bool {
+    /// Whether a call of our user could hold a socket whose holder was not found. It could not if no
+    /// such call runs and the socket is still held after that was read. Descriptors can be moved while
+    /// they are read, so a second search for the holder would prove nothing.
+    fn call_may_hold(&mut self, ends: Ends, owner: Owner) -> bool {
         let us = self.us;
         let is_loggia = |process: &Process| {
             process.pid == us.process.pid
                 || process.program == us.process.program && !us.ancestors.contains(&process.pid)
         };
-        Processes::read().any_call(is_loggia)
+        Processes::read().any_call(us.uid, is_loggia)
             || self.table.client(ends).ok() != Some(ClientEnd::Held(owner))
     }
 }
 
 /// Whether this is an address of this machine.
-fn is_here(address: IpAddr) -> bool {
+fn is_own_address(address: IpAddr) -> bool {
     address.is_loopback() || UdpSocket::bind((address, 0)).is_ok()
 }
 
-/// Whether a call started this process: ours, or that of another Loggia which we do not run in
-/// ourselves. Nothing if its line of parents would not hold still.
+/// Whether a call started this process: a call of ours, or of another Loggia that is not our own
+/// ancestor. None if its parents changed while they were read.
 fn is_tool(holder: &Process, us: &Ourselves) -> Option<bool> {
     if holder.pid == us.process.pid {
         return Some(false);
@@ -230,7 +232,7 @@ mod tests {
 
     use super::*;
 
-    /// A command could send its request and exit before the server looks.
+    /// A command could send its request and exit before it is inspected.
     #[test]
     fn a_connection_that_was_closed_is_hidden() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

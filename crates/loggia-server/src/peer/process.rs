@@ -1,26 +1,27 @@
-//! The processes of this machine as `/proc` shows them: who holds a socket, and who started whom.
+//! The processes of this machine as `/proc` shows them: which sockets they hold, and their parents.
 //!
-//! Knows no policy. Everything here may be out of date a moment later; where that could turn a
-//! tool into a stranger it is read again, and what does not hold still is nothing.
+//! Knows no policy. Everything here may be out of date a moment later. Where that could hide that a
+//! process is a tool, it is read again, and a value that keeps changing is None.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 
 use rustix::io::Errno;
 use rustix::process::{Pid, test_kill_process};
 
-/// The name that the guard of every call gives itself. A command cannot change it.
+/// The process name of every call's guard. A command cannot change it.
 pub const GUARD: &str = "loggia-guard";
 
-/// Longer chains of parents do not occur; a circle, from a read in between, does end.
-const LONGEST_LINE: usize = 4_096;
-/// Parents that exit while their line is read make it start again, so many times.
+/// The most ancestors of a process. Ends the walk if concurrent changes make it circular.
+const MOST_ANCESTORS: usize = 4_096;
+/// How often the walk starts again when a parent exits meanwhile.
 const ATTEMPTS: usize = 4;
 
-/// Bytes of 52 fields, which are numbers but for the name.
+/// Bytes of `/proc/PID/stat`: 52 fields, all but one of them numbers.
 const LONGEST_STAT: usize = 2048;
 
 /// One line of `/proc/PID/stat`.
@@ -29,23 +30,23 @@ pub(crate) struct Process {
     pub pid: u32,
     pub parent: u32,
     pub program: String,
-    /// With the id, names a process for all time.
+    /// Start time. Together with the pid it is unique until the next boot.
     started: u64,
 }
 
 impl Process {
-    /// In one read, which the kernel answers as a whole: a look at all processes is made of these.
+    /// One system call reads the whole file, so the fields are of the same moment.
     pub(crate) fn read(pid: u32) -> Option<Self> {
         let mut stat = [0; LONGEST_STAT];
         let read = File::open(format!("/proc/{pid}/stat")).ok()?.read(&mut stat).ok()?;
         Self::parse(pid, &String::from_utf8_lossy(stat.get(..read)?))
     }
 
-    /// The name in parentheses may hold anything, so fields count from the last one.
+    /// The name can contain parentheses, so fields are counted from the last one.
     pub(super) fn parse(pid: u32, stat: &str) -> Option<Self> {
         let (head, rest) = stat.rsplit_once(')')?;
         let (number, program) = head.split_once('(')?;
-        // Another number: the file of another process is mounted over this one.
+        // A different pid: the file of another process is mounted over this one.
         number.trim().parse().ok().filter(|number: &u32| *number == pid)?;
         let mut fields = rest.split_ascii_whitespace();
         let parent = fields.nth(1)?.parse().ok()?;
@@ -53,9 +54,9 @@ impl Process {
         Some(Self { pid, parent, program: program.to_owned(), started })
     }
 
-    /// The ancestors from the parent up, each confirmed: while the child names it, a parent lives,
-    /// so what was read of it in between is its own and not that of a later process of that number.
-    /// Nothing if the process itself has gone.
+    /// The ancestors from the parent up. Each is confirmed by reading the child again afterwards: while
+    /// the child names the parent, the parent's pid cannot have been reused. None if the process itself
+    /// has exited.
     pub(crate) fn ancestors(&self) -> Option<Vec<Self>> {
         self.ancestors_by(Self::read)
     }
@@ -64,29 +65,37 @@ impl Process {
     pub(super) fn ancestors_by(&self, read: impl Fn(u32) -> Option<Self>) -> Option<Vec<Self>> {
         (0..ATTEMPTS).find_map(|_| {
             let now = read(self.pid).filter(|now| now.started == self.started)?;
-            now.line(&read)
+            now.walk(&read)
         })
     }
 
-    fn line(&self, read: impl Fn(u32) -> Option<Self>) -> Option<Vec<Self>> {
-        let mut line: Vec<Self> = Vec::new();
+    /// True as well if the user cannot be read.
+    fn may_be_of(&self, uid: u32) -> bool {
+        // The kernel shows the effective user as the owner of this directory, of processes that hide
+        // their descriptors too.
+        let owner = fs::metadata(format!("/proc/{}", self.pid)).map(|found| found.uid());
+        owner.map_or(true, |owner| owner == uid)
+    }
+
+    fn walk(&self, read: impl Fn(u32) -> Option<Self>) -> Option<Vec<Self>> {
+        let mut ancestors: Vec<Self> = Vec::new();
         let mut child = self.clone();
         // Parent 0 is the kernel, or a process outside of our PID namespace: no Loggia below us.
-        while child.parent != 0 && line.len() < LONGEST_LINE {
+        while child.parent != 0 && ancestors.len() < MOST_ANCESTORS {
             let parent = read(child.parent);
             if read(child.pid).as_ref() != Some(&child) {
                 return None;
             }
             match parent {
                 Some(parent) => {
-                    line.push(parent.clone());
+                    ancestors.push(parent.clone());
                     child = parent;
                 }
-                // With `hidepid`, /proc leaves out the processes of other users. None is a guard.
-                None => return is_of_another_user(child.parent).then_some(line),
+                // With `hidepid`, /proc does not show processes of other users. None of them is a guard.
+                None => return is_of_another_user(child.parent).then_some(ancestors),
             }
         }
-        (child.parent == 0).then_some(line)
+        (child.parent == 0).then_some(ancestors)
     }
 }
 
@@ -99,7 +108,7 @@ fn is_of_another_user(pid: u32) -> bool {
 
 /// All processes, read once.
 pub(crate) struct Processes {
-    /// Newest last, as numbers go.
+    /// Sorted by pid.
     all: Vec<Process>,
 }
 
@@ -111,16 +120,18 @@ impl Processes {
         Self { all: pids.into_iter().filter_map(Process::read).collect() }
     }
 
-    /// Whether a call of any Loggia runs: a process below one that `is_loggia`, or a guard.
-    pub(crate) fn any_call(&self, is_loggia: impl Fn(&Process) -> bool) -> bool {
-        let loggias = self.all.iter().filter(|process| is_loggia(process));
+    /// Whether a call of this user runs: its guard, or another child of a process that `is_loggia`.
+    pub(crate) fn any_call(&self, uid: u32, is_loggia: impl Fn(&Process) -> bool) -> bool {
+        let loggias =
+            self.all.iter().filter(|process| is_loggia(process) && process.may_be_of(uid));
         let loggias: HashSet<u32> = loggias.map(|process| process.pid).collect();
-        let is_call =
-            |process: &Process| process.program == GUARD || loggias.contains(&process.parent);
+        let is_call = |process: &Process| {
+            loggias.contains(&process.parent) || process.program == GUARD && process.may_be_of(uid)
+        };
         self.all.iter().any(is_call)
     }
 
-    /// The processes below this one.
+    /// The pids of all processes below this one.
     fn descendants(&self, of: u32) -> HashSet<u32> {
         let mut children: HashMap<u32, Vec<u32>> = HashMap::new();
         for process in &self.all {
@@ -137,14 +148,14 @@ impl Processes {
         found
     }
 
-    /// Who holds each of these sockets: all descendants of `us` that do, and at least one other if
-    /// there is one. The rest of the machine is searched only as far as needed, and we ourselves,
-    /// with all our connections, last.
+    /// The processes that hold each of these sockets: all descendants of `us` that do, and at least one
+    /// other process if there is one. Other processes are searched only as far as needed; `us`, which
+    /// has the most descriptors, is searched last.
     pub(crate) fn holders(&self, wanted: &HashSet<u32>, us: u32) -> HashMap<u32, Vec<&Process>> {
         let below = self.descendants(us);
         let mut found: HashMap<u32, Vec<&Process>> = HashMap::new();
         for process in self.all.iter().filter(|process| below.contains(&process.pid)) {
-            note(process, wanted, &mut found);
+            find_sockets(process, wanted, &mut found);
         }
         let others = self.all.iter().rev().filter(|process| !below.contains(&process.pid));
         let (ourselves, others): (Vec<_>, Vec<_>) = others.partition(|process| process.pid == us);
@@ -152,13 +163,13 @@ impl Processes {
             if found.len() == wanted.len() {
                 break;
             }
-            note(process, wanted, &mut found);
+            find_sockets(process, wanted, &mut found);
         }
         found
     }
 }
 
-fn note<'a>(
+fn find_sockets<'a>(
     process: &'a Process,
     wanted: &HashSet<u32>,
     found: &mut HashMap<u32, Vec<&'a Process>>,
@@ -190,7 +201,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_may_hold_anything() {
+    fn process_names_can_contain_parentheses() {
         let stat = "17 (a) R 1 (b c) S 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 2222 23";
         let process = Process::parse(17, stat).unwrap();
         assert_eq!((process.parent, process.started), (4, 2222));
@@ -203,11 +214,11 @@ mod tests {
     }
 
     #[test]
-    fn our_own_line_leads_to_the_first_process() {
+    fn our_ancestors_end_at_the_first_process() {
         let ourselves = Process::read(std::process::id()).unwrap();
-        let line = ourselves.ancestors().unwrap();
-        assert_eq!(line.first().map(|parent| parent.pid), Some(ourselves.parent));
-        assert_eq!(line.last().map(|last| last.parent), Some(0));
+        let ancestors = ourselves.ancestors().unwrap();
+        assert_eq!(ancestors.first().map(|parent| parent.pid), Some(ourselves.parent));
+        assert_eq!(ancestors.last().map(|last| last.parent), Some(0));
         let earlier = Process { started: ourselves.started - 1, ..ourselves };
         assert_eq!(earlier.ancestors(), None, "a later process of the same number is another");
     }

@@ -11,7 +11,7 @@ use std::str::FromStr;
 use tokio::net::TcpListener;
 
 use super::tls::Tls;
-use crate::peer::{Holder, holder_of_port};
+use crate::peer::{PortOwner, owner_of_port};
 
 /// How often another port is tried, if one is free on one address family only.
 const ATTEMPTS: usize = 32;
@@ -52,11 +52,11 @@ pub enum ServeError {
     NoAddress(String),
     #[error(
         "other machines can reach {address}, so listening there needs {missing}; or listen on \
-         localhost, and come from elsewhere through `ssh -L`"
+         localhost, and connect from elsewhere through `ssh -L` (--allow-hidden-peers)"
     )]
     NotLoopback { address: IpAddr, missing: &'static str },
-    #[error("port {port} is in use{}: choose another, or 0 for any", by(.holder))]
-    InUse { port: u16, holder: Option<Holder> },
+    #[error("port {port} is in use{}: choose another, or 0 for any", by(.owner))]
+    InUse { port: u16, owner: Option<PortOwner> },
     #[error("port {port} is privileged: choose one from 1024 up, or 0 for any")]
     Privileged { port: u16 },
     #[error("no port is free on both 127.0.0.1 and ::1: name one")]
@@ -65,9 +65,9 @@ pub enum ServeError {
     Listen { address: SocketAddr, error: io::Error },
 }
 
-fn by(holder: &Option<Holder>) -> String {
-    let by = |holder: &Holder| format!(" by process {} ({})", holder.pid, holder.program);
-    holder.as_ref().map(by).unwrap_or_default()
+fn by(owner: &Option<PortOwner>) -> String {
+    let by = |owner: &PortOwner| format!(" by process {} ({})", owner.pid, owner.program);
+    owner.as_ref().map(by).unwrap_or_default()
 }
 
 /// Listening sockets, before connections are accepted.
@@ -208,7 +208,7 @@ fn bound(listeners: Vec<StdListener>) -> io::Result<Bound> {
 fn explain(address: SocketAddr, error: io::Error) -> ServeError {
     let port = address.port();
     match error.kind() {
-        io::ErrorKind::AddrInUse => ServeError::InUse { port, holder: holder_of_port(port) },
+        io::ErrorKind::AddrInUse => ServeError::InUse { port, owner: owner_of_port(port) },
         io::ErrorKind::PermissionDenied if port < 1024 => ServeError::Privileged { port },
         _ => ServeError::Listen { address, error },
     }

@@ -13,7 +13,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags, recvmsg, sendmsg,
 };
 
-use crate::stage::{Reply, Server, Setup, connect, curl};
+use crate::stage::{Reply, Server, Setup, connect, curl, curl_with};
 
 const NOBODY: u32 = 65_534;
 const ROUTES: &[&str] = &["/whoami", "/echo", "/rpc", "/events", "/ws", "/run", "/none", "/"];
@@ -151,6 +151,11 @@ const TOKEN: &str = "0123456789abcdef-hidden";
 
 /// A server of this user with a token, and the directory that holds it.
 fn with_token(uid: u32) -> (tempfile::TempDir, Server) {
+    with_token_and(Setup { uid, ..Setup::default() })
+}
+
+fn with_token_and(setup: Setup) -> (tempfile::TempDir, Server) {
+    let uid = setup.uid;
     let directory = tempfile::tempdir().unwrap();
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let path = directory.path().join("tokens");
@@ -158,7 +163,7 @@ fn with_token(uid: u32) -> (tempfile::TempDir, Server) {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     std::os::unix::fs::chown(&path, Some(uid), Some(uid)).unwrap();
     let tokens = Some(path.to_str().unwrap().to_owned());
-    (directory, Server::with(Setup { uid, tokens, ..Setup::default() }))
+    (directory, Server::with(Setup { tokens, ..setup }))
 }
 
 /// What a call of the server prints, started by a process of this user.
@@ -188,6 +193,63 @@ fn a_call_that_hides_gets_nothing_with_a_token_either() {
     }
     let seen = curl(&["-H", &bearer, &whoami], NOBODY);
     assert!(seen.contains("token:editor") && seen.ends_with(" 200"), "{seen}");
+}
+
+/// A user that no other test uses, so that no call of theirs runs.
+fn own_uid(offset: u32) -> u32 {
+    200_000 + 2 * std::process::id() + offset
+}
+
+/// A hidden process may be a call, so it is refused with a token too, also while no call runs.
+#[test]
+fn a_hidden_process_gets_nothing() {
+    let uid = own_uid(0);
+    let (directory, server) = with_token(uid);
+    let (hidden, whoami) = (hidden_curl(&directory), url(&server, "/whoami"));
+    let bearer = format!("Authorization: Bearer {TOKEN}");
+    for header in ["X-None: 1", &bearer] {
+        let said = curl_with(&hidden, &["-H", header, &whoami], uid);
+        assert!(said.contains("hidden-process") && said.ends_with(" 403"), "{header}: {said}");
+        assert!(said.contains("--allow-hidden-peers"), "it says what to do: {said}");
+    }
+}
+
+/// With `allow_hidden_peers` a hidden process needs a token, and is refused while a call of the same
+/// user runs. Calls of other users do not matter.
+#[test]
+fn hidden_processes_can_be_allowed_with_a_token() {
+    let (uid, other) = (own_uid(0), own_uid(1));
+    let allow = Setup { uid, allow_hidden_peers: true, ..Setup::default() };
+    let (directory, server) = with_token_and(allow);
+    let (hidden, whoami) = (hidden_curl(&directory), url(&server, "/whoami"));
+    let bearer = format!("Authorization: Bearer {TOKEN}");
+    let ask = || curl_with(&hidden, &["-H", &bearer, &whoami], uid);
+    let foreign = Server::with(Setup { uid: other, ..Setup::default() });
+    let without = curl_with(&hidden, &[&whoami], uid);
+    assert!(without.contains("token-needed") && without.ends_with(" 401"), "{without}");
+    let wait = |path: &std::path::Path| {
+        format!("touch {0}.begun; until [ -e {0}.end ]; do sleep 0.01; done", path.display())
+    };
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    let during = |server: &Server, uid: u32, name: &str| {
+        let path = directory.path().join(name);
+        std::thread::scope(|scope| {
+            scope.spawn(|| run_as(server, uid, &wait(&path)));
+            while !path.with_extension("begun").exists() {
+                std::thread::yield_now();
+            }
+            let said = ask();
+            std::fs::write(path.with_extension("end"), "").unwrap();
+            said
+        })
+    };
+    let said = during(&foreign, other, "foreign");
+    assert!(said.contains("token:editor") && said.ends_with(" 200"), "{said}");
+    let said = during(&server, uid, "own");
+    assert!(said.contains("hidden-process") && said.ends_with(" 403"), "{said}");
+    assert!(said.contains("is running"), "{said}");
+    let said = ask();
+    assert!(said.contains("token:editor") && said.ends_with(" 200"), "{said}");
 }
 
 /// A table of descriptors of a thread's own is not shown to root either.

@@ -20,6 +20,7 @@ pub struct Setup {
     pub subreaper: bool,
     pub tokens: Option<String>,
     pub require_token: bool,
+    pub allow_hidden_peers: bool,
     pub allowed_hosts: Vec<String>,
     pub allowed_origins: Vec<String>,
     pub body_millis: u64,
@@ -46,6 +47,7 @@ impl Default for Setup {
             subreaper: true,
             tokens: None,
             require_token: false,
+            allow_hidden_peers: false,
             allowed_hosts: Vec::new(),
             allowed_origins: Vec::new(),
             body_millis: 30_000,
@@ -242,10 +244,18 @@ impl Reply {
 
 /// What curl prints, as a process that this one started: body, a space, the status.
 pub fn curl(arguments: &[&str], uid: u32) -> String {
+    curl_with("curl", arguments, uid)
+}
+
+/// The same with another copy of curl.
+pub fn curl_with(program: &str, arguments: &[&str], uid: u32) -> String {
     let uid = uid.to_string();
     let mut command = Command::new("setpriv");
     command.args(["--reuid", &uid, "--regid", &uid, "--clear-groups"]);
-    command.args(["curl", "-sS", "-w", " %{http_code}"]).args(arguments);
+    // setpriv gives up the capabilities of root only when it executes the shell. With them, a program that may not be
+    // read would not hide.
+    command.args(["sh", "-c", "exec \"$@\"", "sh"]);
+    command.args([program, "-sS", "-w", " %{http_code}"]).args(arguments);
     let output = command.output().expect("setpriv and curl are needed");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap()

@@ -115,6 +115,7 @@ fn door(bound: &Bound, setup: &Setup) -> Guarded {
     let mut authenticator = Authenticator::new(AuthOptions {
         public: vec!["/healthz".to_owned(), "/.well-known/agent-card.json".to_owned()],
         require_token: setup.require_token,
+        allow_hidden_peers: setup.allow_hidden_peers,
         ..AuthOptions::default()
     });
     if let Some(tokens) = &setup.tokens {

@@ -87,6 +87,9 @@ pub struct ShareArgs {
     /// Also require tokens from local clients: of --token-file or `loggia clients`
     #[arg(long)]
     pub require_token: bool,
+    /// Admit processes of your user that the server cannot see, such as sshd for `ssh -L`, with a token
+    #[arg(long)]
+    pub allow_hidden_peers: bool,
     /// Accept the published sample client a2a-claude-client-123, on this machine only
     #[arg(long)]
     pub dev_credentials: bool,
@@ -436,8 +439,8 @@ impl Setup {
         let encrypted = bound.tls().is_some();
         let options = GuardOptions { encrypted, ..guard_options(args)? };
         let guard = Guard::new(bound.addresses(), options);
-        let door =
-            Door::new(guard, authenticator(args, self.oauth.clone())?).rendering(http::refusal);
+        let door = Door::new(guard, authenticator(args, &self.config, self.oauth.clone())?)
+            .rendering(http::refusal);
         let shutdown = Shutdown::default();
         let connections = tokio::runtime::Builder::new_multi_thread()
             .thread_name("connections")
@@ -645,13 +648,18 @@ async fn oauth(args: &ShareArgs, store: Arc<SqliteStore>) -> anyhow::Result<Arc<
 pub(super) const DEV_CREDENTIALS: &str = "--dev-credentials: the published sample client \
      a2a-claude-client-123 is accepted; any process of your user on this machine can use it";
 
-fn authenticator(args: &ShareArgs, oauth: Arc<OAuth>) -> anyhow::Result<Authenticator> {
+fn authenticator(
+    args: &ShareArgs,
+    config: &Config,
+    oauth: Arc<OAuth>,
+) -> anyhow::Result<Authenticator> {
     let paths = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
     let options = AuthOptions {
         public: paths(http::PUBLIC),
         proving: paths(&[http::TOKEN]),
         token_always: paths(http::TOKEN_ALWAYS),
         require_token: args.require_token,
+        allow_hidden_peers: args.allow_hidden_peers || config.allow_hidden_peers,
         ..AuthOptions::default()
     };
     let authenticator = Authenticator::new(options).with(oauth);

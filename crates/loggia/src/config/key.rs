@@ -102,6 +102,9 @@ const YEAR: u64 = 366 * DAY;
 const MANY: u64 = 1 << 20;
 const SMALL: u64 = u32::MAX as u64;
 
+/// It weakens the check of local processes, so a project cannot set it, trusted or not.
+pub const ALLOW_HIDDEN_PEERS: &str = "server.allow_hidden_peers";
+
 pub const KEYS: &[Key] = &[
     key("model", Form::Text { set: set_model, get: |config| Some(config.model.clone()) }),
     Key {
@@ -134,6 +137,7 @@ pub const KEYS: &[Key] = &[
     key("server.streaming", Form::Flag(|c| &mut c.offers.streaming)),
     key("server.push", Form::Flag(|c| &mut c.offers.push)),
     key("server.extended_card", Form::Flag(|c| &mut c.offers.extended_card)),
+    key(ALLOW_HIDDEN_PEERS, Form::Flag(|c| &mut c.allow_hidden_peers)),
     key("server.tls_cert", Form::Path(|c| &mut c.tls.certificate, "/etc/loggia/server.pem")),
     key("server.tls_key", Form::Path(|c| &mut c.tls.key, "/etc/loggia/server.pem")),
     key("server.clones.directory", Form::Path(|c| &mut c.clones.directory, "/srv/clones")),

@@ -1,13 +1,13 @@
-//! Who holds a port that we wanted, for the sentence that says so. Nothing depends on the answer.
+//! The process that listens on a port, for an error message. No decision depends on it.
 
 use std::collections::HashSet;
 use std::fs;
 
 use super::process::Processes;
 
-/// A process that listens, as far as this user may see it.
+/// A listening process that this user can see.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Holder {
+pub struct PortOwner {
     pub pid: u32,
     pub program: String,
 }
@@ -15,16 +15,16 @@ pub struct Holder {
 /// `TCP_LISTEN` as `/proc/net/tcp` writes it.
 const LISTENING: &str = "0A";
 
-pub(crate) fn holder_of_port(port: u16) -> Option<Holder> {
+pub(crate) fn owner_of_port(port: u16) -> Option<PortOwner> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(fs::read_to_string);
     let lines = tables.iter().flatten().flat_map(|table| table.lines());
     let wanted: HashSet<u32> = lines.filter_map(|line| listening_inode(line, port)).collect();
     let processes = Processes::read();
     let holders = processes.holders(&wanted, std::process::id());
     let holder = holders.values().flatten().next()?;
-    // Anybody may name a process anything, and this goes to a terminal.
+    // Processes choose their names, and this one is printed to a terminal.
     let program = holder.program.escape_debug().collect();
-    Some(Holder { pid: holder.pid, program })
+    Some(PortOwner { pid: holder.pid, program })
 }
 
 /// The columns are: number, local address, remote address, state, …, and the inode as the tenth.
