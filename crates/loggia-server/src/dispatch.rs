@@ -15,10 +15,12 @@ use loggia_wire::{
     TaskDetail, View, WireError,
 };
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::client_task_ids::Recognised;
 use crate::guard::SMALL;
 use crate::hook::{Passed, Screened};
+use crate::not_found::padded_since;
 use crate::state::{Caller, Server, Shape, hub_error, submit_error};
 use crate::task_fold::fold_tasks;
 
@@ -57,8 +59,9 @@ impl Server {
         caller: &Caller,
         resume: Option<FrameId>,
     ) -> Result<Reply, WireError> {
+        let started = caller.started.unwrap_or_else(Instant::now);
         tokio::select! {
-            reply = self.reply(asked, caller, resume) => {
+            reply = padded_since(started, self.reply(asked, caller, resume)) => {
                 caller.load.release_body();
                 let mut reply = reply?;
                 if let Reply::Frames(frames) = &mut reply {

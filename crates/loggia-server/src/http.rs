@@ -53,7 +53,7 @@ pub(crate) fn caller_on(request: &Request, surface: Surface) -> Option<Caller> {
     let mut origin = Origin::new(surface, client(principal.label(), peer).as_str());
     origin.principal = Some(principal.name.clone());
     let load = request.extensions().get::<Arc<Load>>().cloned().unwrap_or_default();
-    Some(Caller { principal, origin, load })
+    Some(Caller { load, ..Caller::new(principal, origin) })
 }
 
 /// A name that people recognise, unique for each connection.

@@ -18,6 +18,7 @@ pub mod hook;
 pub mod http;
 mod list;
 mod mode;
+mod not_found;
 pub mod peer;
 pub mod presence;
 pub mod projection;

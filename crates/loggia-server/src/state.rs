@@ -11,6 +11,7 @@ use loggia_session::{Hub, HubError, SessionHandle, StoreError, SubmitError};
 use loggia_wire::sdlc::types::Tool;
 use loggia_wire::{Asked, CardFacts, Condition, WireError};
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 
 use crate::access::RecentOwners;
 use crate::auth::{OAuth, Principal};
@@ -99,16 +100,18 @@ pub struct Caller {
     pub origin: Origin,
     /// The request's share of the bytes that clients may have in memory.
     pub load: Arc<Load>,
+    /// When the first look-up for the request began, if that was before its dispatch.
+    pub(crate) started: Option<Instant>,
 }
 
 impl Caller {
     pub fn new(principal: Principal, origin: Origin) -> Self {
-        Self { principal, origin, load: Arc::default() }
+        Self { principal, origin, load: Arc::default(), started: None }
     }
 
     /// The same caller with another request.
     pub(crate) fn again(&self) -> Self {
-        Self { load: Arc::default(), ..self.clone() }
+        Self { load: Arc::default(), started: None, ..self.clone() }
     }
 }
 

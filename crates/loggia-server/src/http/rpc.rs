@@ -12,6 +12,7 @@ use loggia_wire::{
     Asked, Body as Calls, Call, CallContext, Condition, Endpoint, Extension, FrameId, Id,
     KnownNames, StreamFormat, View, WireError, devtool, streams,
 };
+use tokio::time::Instant;
 
 use super::BODY_LIMIT;
 use super::sse::{self, EventFormat};
@@ -118,6 +119,8 @@ async fn read(
     envelope: &mut Envelope,
 ) -> (View, Result<Asked, WireError>) {
     let Envelope { caller, version, extension, endpoint, .. } = envelope;
+    // The look-ups here count for the time of the answer.
+    caller.started = Some(Instant::now());
     let context = CallContext {
         version: version.as_deref(),
         extension: *extension,

@@ -36,6 +36,7 @@ use self::socket::{Close, MessageReader, WebSocket, WriteProgress};
 use self::upgrade::Upgrade;
 use crate::dispatch::{Reply, TaskFrames, out_of_scope};
 use crate::guard::{BytePermit, Load, SMALL};
+use crate::not_found::padded;
 use crate::peer::Peer;
 use crate::projection::{EncodedFrame, Frames};
 use crate::serve::Stopping;
@@ -80,7 +81,7 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
         && caller.principal.scopes.read
         && query.after.is_none()
         && let Some(id) = query.wanted(&server)
-        && let Ok(handle) = server.session(&id, &caller).await
+        && let Ok(handle) = padded(server.session(&id, &caller)).await
     {
         query.start = follow_start(&server, &handle).await;
     }
@@ -107,7 +108,7 @@ async fn attach_to(
     caller.origin.surface = Surface::Tui;
     let session = match query.wanted(&server) {
         _ if !caller.principal.scopes.read => Err(out_of_scope("read")),
-        Some(id) => server.session(&id, &caller).await,
+        Some(id) => padded(server.session(&id, &caller)).await,
         None => Err(no_session()),
     };
     let after = query.after.map_or(Seq::ZERO, |after| after.seq);
@@ -501,7 +502,7 @@ impl Connection {
         if !self.caller.principal.scopes.read {
             return Err(out_of_scope("read"));
         }
-        let handle = self.server.session(id, &self.caller).await?;
+        let handle = padded(self.server.session(id, &self.caller)).await?;
         let now = FrameId { seq: handle.head(), k: u32::MAX };
         if after.is_some_and(|after| after.seq > now.seq) {
             let why = format!("is after the end of this session, which is at {}", now.seq);

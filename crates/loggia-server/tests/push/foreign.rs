@@ -1,7 +1,8 @@
-//! What belongs to another client looks like what does not exist: the same answer for the same work.
-//! Work is counted in questions to the store, so that no clock decides.
+//! A task or session of another client looks like one that does not exist: the same answer for the same work, in the
+//! same time. Work is counted in questions to the store.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use loggia_core::SessionId;
 use loggia_server::dispatch::Reply;
@@ -134,4 +135,30 @@ async fn a_session_with_a_plain_name_stays_its_owners() {
     let again = task(&stage, "local:0", in_context("more", "build")).await;
     let id = again["id"].as_str().unwrap().into();
     assert_eq!(stage.store.locate(&id).await.unwrap(), Some("build".into()));
+}
+
+/// Both answers wait for the same moment, so their times do not tell which of the two it was.
+#[tokio::test]
+async fn a_task_of_another_client_takes_the_time_that_none_takes() {
+    const FLOOR: Duration = Duration::from_millis(5);
+    let stage = over(&store());
+    let anns = task(&stage, ANN, send1("go", Value::Null)).await["id"].clone();
+    let questions = questions_about(anns.as_str().unwrap()).into_iter().zip(questions_about(NONE));
+    for ((method, about_anns), (_, about_none)) in questions {
+        let time = async |params: &Value| {
+            let started = Instant::now();
+            assert!(stage.ask(BOB, method, params.clone()).await.is_err());
+            started.elapsed()
+        };
+        let (mut foreign, mut missing) = (Vec::new(), Vec::new());
+        for _ in 0..20 {
+            foreign.push(time(&about_anns).await);
+            missing.push(time(&about_none).await);
+        }
+        foreign.sort_unstable();
+        missing.sort_unstable();
+        assert!(foreign[0] >= FLOOR && missing[0] >= FLOOR, "{method}: {foreign:?} {missing:?}");
+        let overlap = foreign[0] <= missing[19] && missing[0] <= foreign[19];
+        assert!(overlap, "{method}: {foreign:?} {missing:?}");
+    }
 }
