@@ -289,6 +289,11 @@ impl QueueBound {
 pub enum Refusal {
     #[error("already answered: {choice} by {by}")]
     AlreadyAnswered { choice: ChoiceId, by: Origin, at: Millis },
+    /// Words that would have answered a question of a task that can be continued.
+    #[error(
+        "already answered: {choice} by {by}; mark the message as a prompt to continue the task with it"
+    )]
+    ReplyTooLate { choice: ChoiceId, by: Origin, at: Millis },
     #[error("this question is no longer open: {why}")]
     Withdrawn { why: String, at: Millis },
     #[error("there is no such question in this session")]

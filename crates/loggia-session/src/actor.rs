@@ -260,7 +260,8 @@ impl Actor {
                 let before = self.session.head();
                 let (answered, replied_to) = match &command {
                     Command::Reply(reply) => {
-                        (self.session.asked_by_reply(reply), reply.task.existing().cloned())
+                        let asked = self.session.asked_by_reply(reply, &origin);
+                        (asked, reply.task.existing().cloned())
                     }
                     _ => (None, None),
                 };

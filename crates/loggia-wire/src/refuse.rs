@@ -11,6 +11,7 @@ use loggia_core::Refusal;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::devtool;
 use crate::dialect::{A2aVersion, Dialect};
 use crate::protocol::ErrorFormat;
 use crate::time::rfc3339;
@@ -253,6 +254,12 @@ fn facts(error: &WireError) -> Vec<(&'static str, String)> {
             Refusal::AlreadyAnswered { choice, by, at } => {
                 vec![("choice", choice.to_string()), ("by", by.to_string()), ("at", rfc3339(*at))]
             }
+            Refusal::ReplyTooLate { choice, by, at } => vec![
+                ("choice", choice.to_string()),
+                ("by", by.to_string()),
+                ("at", rfc3339(*at)),
+                ("promptMetadata", json!({ devtool::URI: { "prompt": true } }).to_string()),
+            ],
             Refusal::Withdrawn { at, .. } => vec![("at", rfc3339(*at))],
             Refusal::NotAChoice { offered, .. } => vec![("offered", offered.join(", "))],
             Refusal::OwnerOnly { instead, .. } => vec![("offered", instead.join(", "))],
@@ -278,7 +285,9 @@ fn row(error: &WireError) -> ErrorRow {
 
 fn refusal_row(refusal: &Refusal) -> ErrorRow {
     match refusal {
-        Refusal::AlreadyAnswered { .. } => own(PARAMS, "already-answered", 400),
+        Refusal::AlreadyAnswered { .. } | Refusal::ReplyTooLate { .. } => {
+            own(PARAMS, "already-answered", 400)
+        }
         Refusal::Withdrawn { .. } => own(PARAMS, "question-withdrawn", 400),
         Refusal::UnknownQuestion => own(PARAMS, "unknown-question", 400),
         Refusal::MayNotAnswer => own(NOT_PERMITTED, "scope", 403),

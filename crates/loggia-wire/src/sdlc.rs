@@ -45,6 +45,7 @@ impl Protocol for Sdlc {
         match error {
             WireError::Refused(
                 Refusal::AlreadyAnswered { .. }
+                | Refusal::ReplyTooLate { .. }
                 | Refusal::Withdrawn { .. }
                 | Refusal::MixedQuestion
                 | Refusal::DetailsChanged

@@ -8,8 +8,9 @@ use crate::call::Details;
 use crate::command::{IfNotAnswer, LateUntil, Refusal, Reply, TaskChoice};
 use crate::content::{Content, Part};
 use crate::id::{CallId, TaskId};
-use crate::session::Session;
+use crate::origin::Origin;
 use crate::session::decide::{Answer, Context, Decision};
+use crate::session::{Closing, Session};
 use crate::words::words_to_choice;
 
 /// How a reply is understood.
@@ -32,8 +33,8 @@ struct WordAnswer {
 
 impl Session {
     /// The call whose question a reply answers, in time or late. None for a reply that is a prompt.
-    pub fn asked_by_reply(&self, reply: &Reply) -> Option<CallId> {
-        match self.read(reply) {
+    pub fn asked_by_reply(&self, reply: &Reply, origin: &Origin) -> Option<CallId> {
+        match self.read(reply, origin) {
             ReplyKind::Answer(words) | ReplyKind::Late(words) => Some(words.call),
             ReplyKind::Unclear { .. } | ReplyKind::Other => None,
         }
@@ -43,7 +44,7 @@ impl Session {
         if self.prompts.get(&reply.prompt).is_some() {
             return Ok(Vec::new());
         }
-        match self.read(reply) {
+        match self.read(reply, context.origin) {
             ReplyKind::Answer(_) | ReplyKind::Late(_) if !reply.may_answer => {
                 Err(Refusal::MayNotAnswer)
             }
@@ -58,7 +59,14 @@ impl Session {
                 self.answer(&answer, None, context)
             }
             ReplyKind::Late(WordAnswer { call, choice, edit }) => {
-                self.answer_too_late(&Question::Call(call), &choice, edit.as_ref(), context.origin)
+                let to = Question::Call(call);
+                let late = self.answer_too_late(&to, &choice, edit.as_ref(), context.origin);
+                late.map_err(|refusal| match refusal {
+                    Refusal::AlreadyAnswered { choice, by, at } if reply.can_continue() => {
+                        Refusal::ReplyTooLate { choice, by, at }
+                    }
+                    other => other,
+                })
             }
             ReplyKind::Unclear { offered } if reply.otherwise != IfNotAnswer::Prompt => {
                 Err(Refusal::NotAChoice { given: "this message".to_owned(), offered })
@@ -72,7 +80,7 @@ impl Session {
         }
     }
 
-    fn read(&self, reply: &Reply) -> ReplyKind {
+    fn read(&self, reply: &Reply, origin: &Origin) -> ReplyKind {
         let (TaskChoice::Continue(task) | TaskChoice::Reopen(task)) = &reply.task else {
             return ReplyKind::Other;
         };
@@ -91,7 +99,7 @@ impl Session {
                 },
             };
         }
-        let late = text.and_then(|text| self.late_answer(reply, task, &text, running));
+        let late = text.and_then(|text| self.late_answer(reply, origin, task, &text, running));
         late.map_or(ReplyKind::Other, ReplyKind::Late)
     }
 
@@ -99,6 +107,7 @@ impl Session {
     fn late_answer(
         &self,
         reply: &Reply,
+        origin: &Origin,
         task: &TaskId,
         text: &str,
         running: bool,
@@ -108,14 +117,21 @@ impl Session {
         }
         let call = self.tasks.get(task)?.last_question.as_ref()?;
         let closed = self.closed_questions.get(call)?;
-        // A question to the user accepts any text. After its turn has ended, a task that can be continued takes any text
-        // that names no choice as its next prompt.
+        // A question to the user accepts any text, so any text may be a late answer. After the turn, text that names no
+        // choice continues the task, unless another client gave the answer: then it was probably meant as one.
         let by_choice = Details::Generic { text: String::new() };
-        let may_prompt = reply.otherwise != IfNotAnswer::Refused;
-        let continues = !running && may_prompt && matches!(reply.task, TaskChoice::Reopen(_));
+        let lost = matches!(&closed.how, Closing::Answered { by, .. } if by != origin);
+        let continues = !running && !lost && reply.can_continue();
         let details = if continues { &by_choice } else { &closed.details };
         let (choice, edit) = words_to_choice(text, &closed.choices, details)?;
         Some(WordAnswer { call: call.clone(), choice, edit })
+    }
+}
+
+impl Reply {
+    /// Whether the message could be the next prompt of a task that is over.
+    fn can_continue(&self) -> bool {
+        self.otherwise != IfNotAnswer::Refused && matches!(self.task, TaskChoice::Reopen(_))
     }
 }
 

@@ -69,7 +69,7 @@ fn told(world: &mut World, by: u8, reply: Reply) -> &'static str {
             None => "nothing new",
             Some(other) => panic!("{other:?}"),
         },
-        Err(Refusal::AlreadyAnswered { .. }) => "already answered",
+        Err(Refusal::AlreadyAnswered { .. } | Refusal::ReplyTooLate { .. }) => "already answered",
         Err(Refusal::Withdrawn { .. }) => "withdrawn",
         Err(Refusal::NotAChoice { .. }) => "not a choice",
         Err(Refusal::TaskOver) => "task over",
@@ -96,7 +96,7 @@ fn a_late_answer_is_never_a_prompt() {
         let plain = Reply { task: TaskChoice::Continue(task.clone()), ..reply(&task, text) };
         assert_eq!(told(&mut world, 2, plain), "already answered", "{text}");
         let ended = Reply { late: LateUntil::UntilTurnEnds, ..reply(&task, "perhaps") };
-        assert_eq!(world.session.asked_by_reply(&ended), None);
+        assert_eq!(world.session.asked_by_reply(&ended, &client(2)), None);
     }
     let plain = Reply { task: TaskChoice::Continue(task.clone()), ..reply(&task, "and then?") };
     assert_eq!(told(&mut world, 2, plain), "task over");
@@ -112,10 +112,10 @@ fn an_answer_to_a_withdrawn_question_is_not_a_prompt() {
     assert_eq!(told(&mut world, 1, reply(&task, "yes")), "withdrawn");
 }
 
-/// A question to the user accepts any text, so any text is a late answer while its turn runs. Afterwards, a task that
-/// can be continued takes text that names no choice as its next prompt.
+/// A question to the user accepts any text, so any text is a late answer while its turn runs. Afterwards it is one if
+/// another client gave the answer, until the next message to the task. The client that gave it continues the task.
 #[test]
-fn free_text_is_a_late_answer_while_the_turn_runs() {
+fn free_text_is_a_late_answer_if_another_client_answered() {
     let (mut world, task) = asking(question());
     assert_eq!(told(&mut world, 1, reply(&task, "green")), "answer");
     assert_eq!(told(&mut world, 2, reply(&task, "yellow")), "already answered");
@@ -123,7 +123,32 @@ fn free_text_is_a_late_answer_while_the_turn_runs() {
     let plain = Reply { task: TaskChoice::Continue(task.clone()), ..reply(&task, "yellow") };
     assert_eq!(told(&mut world, 2, plain), "already answered");
     assert_eq!(told(&mut world, 2, reply(&task, "blue")), "already answered");
-    assert_eq!(told(&mut world, 2, reply(&task, "now the next one")), "prompt");
+    let ended = world.session.clone();
+    let late = Command::Reply(reply(&task, "green, please"));
+    let refusal = world.submit(client(2), late).unwrap_err();
+    assert!(
+        matches!(&refusal, Refusal::ReplyTooLate { by, .. } if *by == client(1)),
+        "{refusal:?}"
+    );
+    let only = Reply { otherwise: IfNotAnswer::Refused, ..reply(&task, "green, please") };
+    let refusal = world.submit(client(2), Command::Reply(only)).unwrap_err();
+    assert!(matches!(refusal, Refusal::AlreadyAnswered { .. }), "{refusal:?}");
+    assert_eq!(told(&mut world, 1, reply(&task, "now the next one")), "prompt");
+    assert_eq!(told(&mut world, 2, reply(&task, "and one more")), "prompt");
+    // A message that is marked as a prompt is one at any time.
+    world.session = ended;
+    let (prompt, content) = ("marked".into(), Content::text("green, please"));
+    let marked = Command::Prompt { prompt, task: TaskChoice::Reopen(task), content };
+    world.submit(client(2), marked).unwrap();
+}
+
+/// No client answered, so text other than a choice continues the task.
+#[test]
+fn free_text_after_a_withdrawn_question_continues_the_task() {
+    let (mut world, task) = asking(question());
+    world.submit(client(0), Command::Cancel { what: Cancel::Turn }).unwrap();
+    assert_eq!(told(&mut world, 1, reply(&task, "blue")), "withdrawn");
+    assert_eq!(told(&mut world, 1, reply(&task, "something else")), "prompt");
 }
 
 #[test]

@@ -25,8 +25,9 @@ fn all() -> Vec<(&'static str, WireError)> {
         ("other version", WireError::OtherVersion { of: A2aVersion::V03, named: A2aVersion::V1 }),
         (
             "already answered",
-            refused(Refusal::AlreadyAnswered { choice: "proceed_once".into(), by, at }),
+            refused(Refusal::AlreadyAnswered { choice: "proceed_once".into(), by: by.clone(), at }),
         ),
+        ("reply too late", refused(Refusal::ReplyTooLate { choice: "answer".into(), by, at })),
         ("withdrawn", refused(Refusal::Withdrawn { why: "cancelled by web:ann".into(), at })),
         ("unknown question", refused(Refusal::UnknownQuestion)),
         ("mixed question", refused(Refusal::MixedQuestion)),

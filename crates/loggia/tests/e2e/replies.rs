@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::sync::Barrier;
 
 use crate::driver::Machine;
-use crate::served::{EXTENSION, Event, Served, asked, confirmation, short, text_message};
+use crate::served::{EXTENSION, Event, Served, Socket, asked, confirmation, short, text_message};
 
 fn to_task(task: &Value, text: &str) -> Value {
     let mut message = text_message(text);
@@ -238,6 +238,88 @@ async fn words_that_are_said_to_be_an_answer_are_never_a_prompt() {
     let late = socket.until(|value| value["id"] == 1).await;
     assert_eq!(late["error"]["data"]["reason"], "already-answered", "{late}");
     assert_eq!(prompts(&machine), 1);
+}
+
+/// Two clients answer a question in free words at once, over WebSockets and HTTP, and the loser is so late that the turn
+/// may have ended: its words never become a prompt, and it is told how to send one.
+#[tokio::test]
+async fn free_words_of_the_loser_of_a_race_are_never_a_prompt() {
+    const ROUNDS: u64 = 50;
+    let machine = Machine::new();
+    let served = Arc::new(Served::shared(&machine, &[]));
+    let mut sockets = [served.socket("?name=ann").await, served.socket("?name=bob").await];
+    let mut clients = [reqwest::Client::new(), reqwest::Client::new()];
+    for round in 0..ROUNDS {
+        let question = text_message("ask Which file?\nsay took {answer}");
+        let first = served.stream(served.tool_stream(question), usize::MAX).await;
+        let (task, _) = asked(&first);
+        let body = |number: usize| {
+            let params = json!({ "message": to_task(&task, &format!("file {number}")) });
+            json!({ "jsonrpc": "2.0", "id": round, "method": "message/send", "params": params })
+        };
+        let by_socket = async |socket: &mut Socket, number: usize| {
+            socket.send(round, "message/send", body(number)["params"].clone()).await;
+            socket.until(|value| value["id"] == round).await
+        };
+        let by_request = async |client: &reqwest::Client, number: usize| -> Value {
+            let request = client.post(served.url()).header("X-A2A-Extensions", EXTENSION);
+            request.json(&body(number)).send().await.unwrap().json().await.unwrap()
+        };
+        let ([ann, bob], [eve, dan]) = (&mut sockets, &mut clients);
+        let told = match round % 3 {
+            0 => tokio::join!(by_socket(ann, 0), by_socket(bob, 1)),
+            1 => tokio::join!(by_request(eve, 0), by_request(dan, 1)),
+            _ => tokio::join!(by_socket(ann, 0), by_request(eve, 1)),
+        };
+        let (won, lost) = match told.0["result"].is_object() {
+            true => (&told.0, &told.1),
+            false => (&told.1, &told.0),
+        };
+        assert!(won["result"].is_object() && is_late(lost), "round {round}: {told:?}");
+        let marked = json!({ EXTENSION: { "prompt": true } }).to_string();
+        assert_eq!(lost["error"]["data"]["promptMetadata"], marked, "{lost}");
+        assert_eq!(prompts(&machine) as u64, round + 1, "round {round}: no words became a prompt");
+    }
+}
+
+/// S1, step 10: the client that answered continues the finished task in the same words that are late for another client,
+/// which can mark them as a prompt. After the next message the task has moved on for both.
+#[tokio::test]
+async fn after_an_answer_in_free_words_its_client_continues_the_task() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    for marks in [false, true] {
+        let question = text_message("ask Which file?\nsay took {answer}");
+        let first = served.stream(served.tool_stream(question), usize::MAX).await;
+        let (task, _) = asked(&first);
+        let [mut ann, mut bob] =
+            [served.socket("?name=ann").await, served.socket("?name=bob").await];
+        let mut watch = served.socket("").await;
+        let send = async |socket: &mut Socket, number: u64, message: Value| -> Value {
+            socket.send(number, "message/send", json!({ "message": message })).await;
+            socket.until(|value| value["id"] == number).await
+        };
+        send(&mut ann, 1, to_task(&task, "a.txt")).await;
+        watch.until(|value| value["params"]["event"]["status"]["state"] == "completed").await;
+        let before = prompts(&machine);
+        let late = send(&mut bob, 2, to_task(&task, "say more")).await;
+        assert!(is_late(&late), "{late}");
+        assert!(late["error"]["data"]["by"].as_str().unwrap().contains("ann"), "{late}");
+        assert_eq!(prompts(&machine), before);
+        let (who, mut message) = match marks {
+            true => (&mut bob, to_task(&task, "say more")),
+            false => (&mut ann, to_task(&task, "say more")),
+        };
+        if marks {
+            let metadata = late["error"]["data"]["promptMetadata"].as_str().unwrap();
+            message["metadata"] = serde_json::from_str(metadata).unwrap();
+        }
+        let continued = send(who, 3, message).await;
+        assert_eq!(continued["result"]["id"], task, "{continued}");
+        let last = send(&mut bob, 4, to_task(&task, "say last")).await;
+        assert_eq!(last["result"]["id"], task, "{last}");
+        assert_eq!(prompts(&machine), before + 2);
+    }
 }
 
 /// A withdrawn question accepts no answer.
