@@ -110,7 +110,7 @@ async fn of_tokens(rounds: usize) -> Times {
             let begun = Instant::now();
             let judged = file.judge(&request).await;
             times[kind].push(begun.elapsed());
-            assert_eq!(judged, Judged::Nobody);
+            assert_eq!(judged, Judged::Unknown);
         }
     }
     times

@@ -1,14 +1,15 @@
-//! Who asks: turns a connection and a request's credentials into a [`Principal`], or says why not.
+//! Authentication: turns a connection and a request's credentials into a [`Principal`], or refuses it.
 //!
-//! The port for every way of proving oneself. A presented credential decides alone: a wrong one is
-//! 401 and never falls back to what the connection would have been worth (A08). Without one, a
-//! process of the same user on this machine is itself (§2.4). A process that descends from a call
-//! gets nothing, whatever it presents (A15). What a principal may do with which
-//! session is decided elsewhere, by its scopes; scopes come from here and never from a request.
+//! A presented credential decides alone: a wrong one is answered with 401 and never falls back to the
+//! identity of the connection (A08). Without a credential, a process of the same user on this machine
+//! is that user (§2.4). A process that descends from a call is refused with any credential (A15).
+//! Scopes are decided here and never by a request; which intent needs which scope is decided in
+//! `dispatch`.
 
 mod access;
 mod client;
-mod guesses;
+mod credential_lifetime;
+mod failed_attempts;
 mod keys;
 mod limiter;
 mod oauth;
@@ -16,7 +17,6 @@ mod pairing;
 mod scheme;
 mod scope;
 mod secret;
-mod tenure;
 mod token;
 
 use std::sync::Arc;
@@ -29,6 +29,7 @@ use axum::http::{Method, StatusCode};
 use loggia_core::origin::PRINCIPAL_SEPARATOR;
 
 pub use client::{Client, ClientError, Clients, SAMPLE};
+pub use credential_lifetime::CredentialLifetime;
 pub use keys::{KeyError, Keys, OldTokens};
 pub use limiter::{Limiter, Source};
 pub use oauth::{Asked, Denied, Issued, OAuth, OAuthError, Paired, Redeemed, SampleClient};
@@ -36,44 +37,44 @@ pub use pairing::{CODE_LIFE, Code, Pairing, PairingError};
 pub use scheme::{Judged, Scheme};
 pub use scope::{Grant, NoScope, SCOPES, Scopes};
 pub use secret::Secret;
-pub use tenure::Tenure;
 pub use token::{TokenFile, TokenFileError};
 
 use crate::guard::{Rejection, from_page};
 use crate::peer::{Peer, PeerIdentity, network};
-use guesses::{Guess, Guesses};
+use failed_attempts::{Attempt, FailedAttempts};
 
-/// How the names of local users begin. Those of tokens and clients begin otherwise.
+/// The prefix of local users' names. Tokens and clients have other prefixes.
 const LOCAL: &str = "local:";
 
-/// Whether this is the person at this machine, by the kernel's word and without a token: behind a
-/// token, a process of this machine may speak for a client elsewhere.
+/// Whether this is the local user, identified by the kernel and without a token. With a token, a local
+/// process may act for a client elsewhere.
 pub(crate) fn is_local_user(principal: &str) -> bool {
     principal.starts_with(LOCAL)
 }
 
-/// Somebody, as the rest of the server knows them.
+/// An authenticated user or client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
-    /// `local:1000`, `token:NAME`, `client:NAME~ID`. Nobody else ever has it.
+    /// `local:1000`, `token:NAME`, `client:NAME~ID`. Unique, also over time.
     pub name: Arc<str>,
     pub scopes: Scopes,
-    /// What passes for it without a question.
+    /// What passes without a question in the sessions that it opens.
     pub grant: Grant,
-    /// Came over loopback; such a client may hold more streams.
+    /// Connected over loopback; such a client may hold more streams.
     pub local: bool,
-    /// How long it stays somebody: a stream ends with it.
-    pub tenure: Tenure,
+    /// Streams end with the credential.
+    pub lifetime: CredentialLifetime,
 }
 
 impl Principal {
-    /// Somebody who may do nothing yet.
+    /// A principal without any scope.
     pub fn new(name: impl Into<Arc<str>>) -> Self {
-        let (scopes, grant, tenure) = (Scopes::default(), Grant::None, Tenure::default());
-        Self { name: name.into(), scopes, grant, local: false, tenure }
+        let (scopes, grant, lifetime) =
+            (Scopes::default(), Grant::None, CredentialLifetime::default());
+        Self { name: name.into(), scopes, grant, local: false, lifetime }
     }
 
-    /// As people call it.
+    /// The name without the part that makes it unique.
     pub(crate) fn label(&self) -> &str {
         self.name.split(PRINCIPAL_SEPARATOR).next().unwrap_or(&self.name)
     }
@@ -91,8 +92,8 @@ impl Principal {
     }
 
     #[must_use]
-    pub fn during(mut self, tenure: Tenure) -> Self {
-        self.tenure = tenure;
+    pub fn during(mut self, lifetime: CredentialLifetime) -> Self {
+        self.lifetime = lifetime;
         self
     }
 }
@@ -100,7 +101,7 @@ impl Principal {
 const TOOL_DESCENDANT: Rejection = Rejection::new(
     StatusCode::FORBIDDEN,
     "tool-descendant",
-    "A process that an agent's call started may not speak for the person.",
+    "A process that a command of the agent started cannot act for a person.",
 );
 
 const HIDDEN: Rejection = Rejection::new(
@@ -138,7 +139,7 @@ const TOKEN_OVER: Rejection = Rejection::new(
 const NOT_NOW: Rejection = Rejection::new(
     StatusCode::SERVICE_UNAVAILABLE,
     "credentials-unavailable",
-    "The credential cannot be looked at now: try again.",
+    "The credential cannot be checked now: try again.",
 )
 .retry_after(Duration::from_secs(1));
 
@@ -148,23 +149,22 @@ const OWN_PROCESS: Rejection = Rejection::new(
     "Requests of the server to itself are refused: send them from another process.",
 );
 
-/// How clients are told apart. The default trusts the kernel's word about local processes and
-/// knows no tokens.
+/// How clients are authenticated. The default admits local processes of the same user, and no tokens.
 pub struct AuthOptions {
-    /// Paths that anybody may GET: the card and the health check, exactly as written.
+    /// Paths that need no authentication for GET: the card and the health check. Exact matches.
     pub public: Vec<String>,
-    /// Paths to which anybody may POST, because what is posted is itself the proof: where a secret
-    /// is given for a token. Not for tools.
-    pub proving: Vec<String>,
-    /// Paths where a local process needs a credential, whatever holds elsewhere.
+    /// Paths that need no authentication for POST, because the body holds the secret: the token
+    /// endpoint. Tools are refused there, too.
+    pub token_endpoints: Vec<String>,
+    /// Paths where local processes always need a credential.
     pub token_always: Vec<String>,
-    /// Local processes need a credential, too.
+    /// Local processes need a credential everywhere.
     pub require_token: bool,
     /// Local processes of this user that are not visible, such as `sshd`, can connect with a
     /// credential while no call of this user runs.
     pub allow_hidden_peers: bool,
-    /// Connections of this very process count as the person's. Only for tests: in the product, what
-    /// reaches the server from inside is a tool or a webhook that was sent here.
+    /// Connections of this process count as the user's. For tests only: in the product such a request
+    /// comes from a tool or from a webhook that names this server.
     pub trust_own_process: bool,
     pub limiter: Limiter,
 }
@@ -172,10 +172,10 @@ pub struct AuthOptions {
 impl Default for AuthOptions {
     fn default() -> Self {
         let limiter = Limiter::new(5, Duration::from_secs(60));
-        let [public, proving, token_always] = [const { Vec::new() }; 3];
+        let [public, token_endpoints, token_always] = [const { Vec::new() }; 3];
         Self {
             public,
-            proving,
+            token_endpoints,
             token_always,
             require_token: false,
             allow_hidden_peers: false,
@@ -185,25 +185,25 @@ impl Default for AuthOptions {
     }
 }
 
-/// Asks the schemes in turn, and the connection last.
+/// Asks each scheme in turn, and then the connection.
 pub struct Authenticator {
     schemes: Vec<Arc<dyn Scheme>>,
     options: AuthOptions,
-    guesses: Guesses,
+    failed_attempts: FailedAttempts,
 }
 
 impl Authenticator {
     pub fn new(options: AuthOptions) -> Self {
-        Self { schemes: Vec::new(), options, guesses: Guesses::default() }
+        Self { schemes: Vec::new(), options, failed_attempts: FailedAttempts::default() }
     }
 
-    /// Adds a way of proving oneself; the first that knows a credential decides.
+    /// Adds a scheme; the first that knows a credential decides.
     pub fn with(mut self, scheme: impl Scheme + 'static) -> Self {
         self.schemes.push(Arc::new(scheme));
         self
     }
 
-    /// Who sent this. Nothing on a public route, where nobody is asked.
+    /// The sender of a request; None on a public route.
     pub(crate) async fn identify(&self, parts: &Parts) -> Result<Option<Principal>, Rejection> {
         if self.is_public(parts) {
             return Ok(None);
@@ -211,7 +211,7 @@ impl Authenticator {
         let peer = parts.extensions.get::<Peer>().cloned().unwrap_or_else(Peer::unknown);
         let identity = peer.identity().await;
         self.refuse_tools(identity)?;
-        if self.proves_itself(parts) {
+        if self.is_token_endpoint(parts) {
             return match identity {
                 PeerIdentity::Ourselves { .. } if !self.options.trust_own_process => {
                     Err(OWN_PROCESS)
@@ -242,13 +242,14 @@ impl Authenticator {
         reading && self.options.public.iter().any(|path| path == parts.uri.path())
     }
 
-    fn proves_itself(&self, parts: &Parts) -> bool {
+    fn is_token_endpoint(&self, parts: &Parts) -> bool {
         let path = parts.uri.path();
-        parts.method == Method::POST && self.options.proving.iter().any(|proving| proving == path)
+        parts.method == Method::POST
+            && self.options.token_endpoints.iter().any(|endpoint| endpoint == path)
     }
 
-    /// The credential is looked at first: a right one is somebody, however many wrong ones came from
-    /// the same place. Only wrong ones count, and only they are turned away.
+    /// The credential is checked before the rate limit: a right one is accepted however many wrong ones
+    /// came from the same source. Only wrong ones are counted and delayed.
     async fn by_credential(
         &self,
         parts: &Parts,
@@ -256,28 +257,28 @@ impl Authenticator {
         identity: &PeerIdentity,
     ) -> Result<Principal, Rejection> {
         let source = source(peer, identity);
-        let guess = Guess::new(source.clone(), parts);
-        let looked_at = self.guesses.check(&guess, Instant::now());
+        let attempt = Attempt::new(source.clone(), parts);
+        let may_check = self.failed_attempts.check(&attempt, Instant::now());
         let once = parts.headers.get_all(AUTHORIZATION).iter().count() == 1;
-        let asked = |scheme: &&Arc<dyn Scheme>| once && (looked_at.is_ok() || !scheme.is_chosen());
+        let asked = |scheme: &&Arc<dyn Scheme>| once && (may_check.is_ok() || !scheme.is_chosen());
         for scheme in self.schemes.iter().filter(asked) {
             match scheme.judge(parts).await {
-                Judged::Somebody(principal) => {
+                Judged::Accepted(principal) => {
                     if scheme.is_chosen() {
-                        self.guesses.right(guess);
+                        self.failed_attempts.succeeded(attempt);
                     }
                     return Ok(Principal { local: peer.is_loopback(), ..principal });
                 }
-                Judged::Over => return Err(TOKEN_OVER),
+                Judged::Expired => return Err(TOKEN_OVER),
                 Judged::Unavailable => return Err(NOT_NOW),
-                Judged::Nobody => {}
+                Judged::Unknown => {}
             }
         }
         let now = Instant::now();
-        if looked_at.is_ok() {
-            self.guesses.wrong(guess, now);
+        if may_check.is_ok() {
+            self.failed_attempts.failed(attempt, now);
         }
-        if let Err(wait) = looked_at.and_then(|()| self.options.limiter.check(&source, now)) {
+        if let Err(wait) = may_check.and_then(|()| self.options.limiter.check(&source, now)) {
             let message = "Too many wrong credentials: wait before the next attempt.";
             let status = StatusCode::TOO_MANY_REQUESTS;
             return Err(Rejection::new(status, "too-many-failures", message).retry_after(wait));
@@ -288,7 +289,7 @@ impl Authenticator {
         Err(rejection.challenge(WRONG))
     }
 
-    /// §2.4, row 3: the kernel says who owns the other end.
+    /// §2.4, row 3: the kernel reports the owner of the other end.
     fn by_connection(
         &self,
         parts: &Parts,
@@ -314,14 +315,14 @@ impl Authenticator {
     }
 }
 
-/// The token of a request that has one, and that alone.
+/// The bearer token of a request.
 fn bearer(request: &Parts) -> Option<&str> {
     let value = request.headers.get(AUTHORIZATION)?.to_str().ok()?;
     let (scheme, token) = value.split_once(' ')?;
     scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
-/// On this machine failures belong to a user, so that one user can not lock out another.
+/// Local failures are counted by user, so that one user cannot lock out another.
 pub(crate) fn source(peer: &Peer, identity: &PeerIdentity) -> Source {
     match identity.uid() {
         Some(uid) => Source::User(uid),

@@ -69,7 +69,7 @@ impl Server {
                 }
                 Ok(reply)
             }
-            () = caller.principal.tenure.clone().over() => Err(Condition::Unauthenticated.into()),
+            () = caller.principal.lifetime.clone().ended() => Err(Condition::Unauthenticated.into()),
         }
     }
 

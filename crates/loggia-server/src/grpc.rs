@@ -28,7 +28,7 @@ use serde_json::json;
 use tonic::Status;
 use tower::service_fn;
 
-use crate::auth::Tenure;
+use crate::auth::CredentialLifetime;
 use crate::dispatch::{Reply, TaskFrames};
 use crate::guard::{self, Rejection, StreamPermit};
 use crate::http::routes;
@@ -153,7 +153,7 @@ impl Call {
                     view: *view,
                     output,
                     stopping,
-                    tenure: envelope.caller.principal.tenure.clone(),
+                    lifetime: envelope.caller.principal.lifetime.clone(),
                     deadline: *deadline,
                     over: false,
                     _permit: permit,
@@ -173,7 +173,7 @@ struct Streaming {
     view: View,
     output: prost_reflect::MessageDescriptor,
     stopping: Stopping,
-    tenure: Tenure,
+    lifetime: CredentialLifetime,
     deadline: Deadline,
     over: bool,
     _permit: Option<StreamPermit>,
@@ -195,7 +195,7 @@ impl Streaming {
     async fn next(&mut self) -> Option<Vec<Result<Bytes, Status>>> {
         tokio::select! {
             biased; // frames that are ready go out before the stream is ended
-            () = self.tenure.clone().over() => {
+            () = self.lifetime.clone().ended() => {
                 Some(vec![Err(failed(&Condition::Unauthenticated.into(), self.view))])
             }
             frames = self.frames.next() => match frames {

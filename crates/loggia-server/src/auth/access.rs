@@ -1,12 +1,11 @@
-//! Access tokens: what they say, how they are signed, and when they are believed. Pure: keys and the
-//! time come from outside.
+//! Access tokens: claims, signature, verification. Pure: keys and the time are arguments.
 //!
-//! `loggia1.KEY.CLAIMS.SUM`: the name of the key, what the token says as JSON, and HMAC-SHA256 over
-//! all that stands before it. There is one way to sign and no field that could ask for another; a key
-//! is looked up by name among our own and nowhere else. To clients a token is a text without
-//! meaning.
+//! `loggia1.KEY.CLAIMS.SUM`: the id of the key, the claims as JSON, and HMAC-SHA256 over everything
+//! before it. There is one algorithm and no field that could choose another, which is why this is not a
+//! JSON Web Token; a key is looked up by id among our own only. The form of a token is no promise to
+//! clients.
 //!
-//! Times are the wall clock's, and clocks differ: thirty seconds are forgiven either way (R23).
+//! Times are of the wall clock, with a tolerance of thirty seconds either way (R23).
 
 use std::time::Duration;
 
@@ -20,17 +19,17 @@ use sha2::Sha256;
 use super::keys::Ring;
 use super::scope::Scopes;
 
-/// How long a token lives.
+/// How long a token is valid.
 pub const LIFETIME: Duration = Duration::from_secs(3_600);
-/// How far clocks may differ.
+/// The difference of clocks that is tolerated.
 pub const SKEW: Duration = Duration::from_secs(30);
 
 const FORM: &str = "loggia1";
-/// What these tokens open. A key may sign other things one day, and they are no tokens then.
+/// Distinguishes access tokens from anything else that the keys may sign later.
 const AUDIENCE: &str = "access";
 const LONGEST: usize = 2_048;
 
-/// What a token says. Times are seconds since 1970.
+/// The claims of a token. Times are seconds since 1970.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
     /// The store whose keys sign.
@@ -45,16 +44,16 @@ pub struct Claims {
     pub iat: i64,
     pub nbf: i64,
     pub exp: i64,
-    /// Tells it from every other token.
+    /// Unique for each token.
     pub jti: String,
 }
 
-/// Why a token is not believed.
+/// Why a token is not accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// Not a token, or not signed by a key of ours.
     NotOurs,
-    /// Ours, and its time is over or has not come.
+    /// Ours, but expired or not yet valid.
     NotNow,
 }
 
@@ -65,7 +64,7 @@ pub struct Wanted {
     pub serial: String,
 }
 
-/// A token from now on. None if there is no key.
+/// A token that is valid from now on. None if there is no key.
 pub fn sign(ring: &Ring, wanted: Wanted, at: Millis) -> Option<String> {
     let at = at.0 / 1000;
     let claims = Claims {
@@ -90,7 +89,7 @@ fn write(ring: &Ring, claims: &Claims) -> Option<String> {
     Some(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(sum)))
 }
 
-/// The name of the key, if the text has the form of a token.
+/// The id of the key, if the text has the form of a token.
 pub fn key_of(text: &str) -> Option<&str> {
     let parts: Vec<&str> = text.split('.').collect();
     match parts.as_slice() {
@@ -115,7 +114,7 @@ pub fn verify(ring: &Ring, text: &str, at: Millis) -> Result<Claims, Fault> {
 
 impl Claims {
     fn check(&self, issuer: &str, at: i64) -> Result<(), Fault> {
-        // Longer than any we make: signed by somebody who has the key and should not.
+        // Longer than any that we issue: the key has leaked.
         let too_long = self.exp.saturating_sub(self.iat) > seconds(LIFETIME);
         if self.iss != issuer || self.aud != AUDIENCE || too_long {
             return Err(Fault::NotOurs);
@@ -126,7 +125,7 @@ impl Claims {
         if begun && !over { Ok(()) } else { Err(Fault::NotNow) }
     }
 
-    /// How long it is believed from `at` on.
+    /// How long it is valid from `at` on.
     pub fn rest(&self, at: Millis) -> Duration {
         let rest = self.exp.saturating_add(seconds(SKEW)).saturating_sub(at.0 / 1000);
         Duration::from_secs(u64::try_from(rest).unwrap_or_default())

@@ -44,7 +44,7 @@ fn a_token_says_who_it_is_for() {
     assert_eq!(claims.rest(after(9999)), Duration::ZERO);
 }
 
-/// R23: thirty seconds are forgiven, thirty-one are not.
+/// R23: thirty seconds are tolerated, thirty-one are not.
 #[test]
 fn clocks_may_differ_by_thirty_seconds() {
     let ring = ring();
@@ -105,7 +105,7 @@ fn nothing_in_a_token_chooses_how_it_is_checked() {
         format!("{form}..{claims}.{sum}"),
         format!("loggia2.{key}.{claims}.{sum}"),
         format!("{form}.{key}.{}.{sum}", encode(&says.replace("ann", "bob"))),
-        // What libraries have believed: no algorithm, ours as somebody else's key, a key elsewhere.
+        // Known attacks on token libraries: no algorithm, our key as a public key, a key elsewhere.
         format!("{}.{claims}.", encode(r#"{"alg":"none","typ":"JWT"}"#)),
         format!("{}.{claims}.{sum}", encode(r#"{"alg":"HS256","kid":"../../x"}"#)),
         format!("{}.{claims}.{sum}", encode(r#"{"alg":"RS256","jku":"http://127.0.0.1:1/"}"#)),
@@ -120,21 +120,21 @@ fn nothing_in_a_token_chooses_how_it_is_checked() {
 fn a_change_of_keys_logs_nobody_out() {
     let first = ring();
     let old = token(&first);
-    let turned = first.turned(Key::fresh(NOW).unwrap(), NOW, OldTokens::Stay);
-    let new = token(&turned);
+    let rotated = first.rotated(Key::fresh(NOW).unwrap(), NOW, OldTokens::Stay);
+    let new = token(&rotated);
     assert_ne!(key_of(&old), key_of(&new), "the newest signs");
     for (token, at) in [(&old, 0), (&new, 0), (&old, 3_630), (&new, 3_630)] {
-        assert!(verify(&turned, token, after(at)).is_ok(), "{at}");
+        assert!(verify(&rotated, token, after(at)).is_ok(), "{at}");
     }
-    assert_eq!(verify(&turned, &old, after(3_632)), Err(Fault::NotOurs), "its key is gone");
-    let ended = turned.turned(Key::fresh(NOW).unwrap(), NOW, OldTokens::End);
+    assert_eq!(verify(&rotated, &old, after(3_632)), Err(Fault::NotOurs), "its key is gone");
+    let ended = rotated.rotated(Key::fresh(NOW).unwrap(), NOW, OldTokens::End);
     for token in [old, new] {
         assert_eq!(verify(&ended, &token, NOW), Err(Fault::NotOurs));
     }
 }
 
 proptest! {
-    /// One changed character anywhere makes it somebody else's text.
+    /// One changed character anywhere makes it invalid.
     #[test]
     fn a_changed_token_is_not_believed(place in 0usize..300, letter in "[A-Za-z0-9_.-]") {
         let ring = ring();
@@ -142,7 +142,7 @@ proptest! {
         let place = place % good.len();
         let mut changed = good.clone();
         changed.replace_range(place..=place, &letter);
-        // The last character of a sum holds two bits that mean nothing; base64 refuses them set.
+        // The last character of a sum has two unused bits; base64 refuses them set.
         prop_assert_eq!(verify(&ring, &changed, NOW).is_ok(), changed == good);
     }
 

@@ -1,12 +1,10 @@
-//! Registered clients: who may ask for tokens, and what for. Documents of the store, so that a server
-//! that runs sees every change with its next request, whoever made it.
+//! Registered clients: documents of the store, so that a running server sees a change of another process
+//! with its next request.
 //!
-//! A name may be given again once its client is revoked, and whoever gets it is somebody else: what a
-//! client owns, it owns by an id of its own that is never given twice. Whatever is done to a client
-//! gives it a new serial, and a token names the serial it was made
-//! for: a new secret or no client any more, and the old tokens are worth nothing. A change is
-//! made only if nobody else made one since it was looked at, so two processes at once cannot
-//! undo each other's.
+//! A name can be used again after its client was revoked. Ownership is therefore bound to an id that is
+//! never reused. Each change gives the client a new serial, and a token contains the serial that it was
+//! issued for, so a new secret or a revocation ends the old tokens. A change is a compare-and-swap, so two
+//! processes cannot undo each other's.
 
 use std::sync::Arc;
 
@@ -18,31 +16,29 @@ use loggia_session::{Document, Principals, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::scope::{Grant, Scopes};
-use super::secret::{NoChance, Secret, SecretHash, serial as fresh_serial};
+use super::secret::{NoRandomness, Secret, SecretHash, serial as fresh_serial};
 use crate::time::now;
 
 const CLIENTS: &str = "oauth-clients";
-/// What the names of principals begin with that are clients.
+/// The prefix of clients' principals.
 const PREFIX: &str = "client:";
-/// More would be something else than people's agents.
 const MOST_CLIENTS: usize = 1_024;
-/// How often a change is tried again that another one came before.
+/// How often a change is retried after a concurrent one.
 const ATTEMPTS: usize = 8;
-/// Devices of one name.
+/// Devices of the same name.
 const MOST_ALIKE: usize = 64;
-/// Of a device's own name, so much is kept.
+/// Characters of a device's name that are kept.
 const LONGEST_DEVICE: usize = 40;
 
-/// The sample that is printed in a public guide: never a real client.
+/// The sample of a public guide. It can never be registered.
 pub const SAMPLE: (&str, &str) = ("a2a-claude-client-123", "verysecretclientkey");
 
-/// Somebody registered. Has no `Debug`: it holds what is kept of a secret.
+/// A registered client. Has no `Debug`, because it holds the hash of a secret.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Client {
-    /// Also the `client_id`. May be given to another once this one is revoked.
+    /// Also the `client_id`. Can be used again after this client is revoked.
     pub name: String,
-    /// What no other client ever has, whatever its name. None for clients from before there were such
-    /// ids: each of them is the first of its name.
+    /// Never reused. None for clients of versions without ids: each of them is the first of its name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     id: Option<String>,
     pub scopes: Scopes,
@@ -50,16 +46,16 @@ pub struct Client {
     pub grant: Grant,
     pub serial: String,
     pub created: Millis,
-    /// When the secret was made.
+    /// When the secret was generated.
     pub changed: Millis,
-    /// When it is no client any more, by itself.
+    /// When it expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<Millis>,
     pub(super) secret: SecretHash,
 }
 
 impl Client {
-    /// Who owns what this client makes: its name, and what is its own for ever.
+    /// The owner of what this client creates: its name and its id.
     pub fn principal(&self) -> String {
         let Self { name, id, .. } = self;
         match id {
@@ -68,14 +64,14 @@ impl Client {
         }
     }
 
-    /// One that is in no store, and the only one of its name.
+    /// A client that is not in the store.
     pub(super) fn built_in(name: &str, serial: &str, secret: SecretHash) -> Self {
         let (name, serial, scopes) = (name.to_owned(), serial.to_owned(), Scopes::REGISTERED);
         let (id, grant, created, until) = (None, Grant::None, now(), None);
         Self { name, id, scopes, grant, serial, created, changed: created, until, secret }
     }
 
-    fn fresh(name: &str, scopes: Scopes, secret: SecretHash) -> Result<Self, NoChance> {
+    fn fresh(name: &str, scopes: Scopes, secret: SecretHash) -> Result<Self, NoRandomness> {
         let (name, id, serial) = (name.to_owned(), Some(fresh_serial()?), fresh_serial()?);
         let (grant, created, until) = (Grant::None, now(), None);
         Ok(Self { name, id, scopes, grant, serial, created, changed: created, until, secret })
@@ -101,20 +97,20 @@ pub enum ClientError {
     NoScope,
     #[error("there are {MOST_CLIENTS} clients already: revoke some first")]
     TooMany,
-    #[error("others change this client all the time: try again")]
+    #[error("another process is changing this client: try again")]
     Contended,
     #[error(transparent)]
-    NoChance(#[from] NoChance),
+    NoRandomness(#[from] NoRandomness),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// The name of the client that a principal is or was, if it is one.
+/// The client's name in a principal, if it is a client's.
 pub(super) fn name_in(principal: &str) -> Option<&str> {
     principal.strip_prefix(PREFIX)?.split(PRINCIPAL_SEPARATOR).next()
 }
 
-/// What `client_id` may be.
+/// Whether this can be a `client_id`.
 pub fn is_name(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     !text.is_empty() && text.len() <= 64 && text.bytes().all(plain)
@@ -131,7 +127,7 @@ impl Clients {
         Self { store }
     }
 
-    /// Registers a client; its secret is known to nobody but who gets it from here.
+    /// Registers a client. Its secret is returned here and stored nowhere.
     pub async fn add(
         &self,
         name: &str,
@@ -156,7 +152,7 @@ impl Clients {
         }
     }
 
-    /// Registers a device under its own name, or one close to it that is free.
+    /// Registers a device under its own name, or that name with a number.
     pub(super) async fn add_device(
         &self,
         device: &str,
@@ -182,12 +178,12 @@ impl Clients {
         Err(ClientError::Taken(device_name(device)))
     }
 
-    /// Those whose time is over leave their names and their places.
+    /// Removes expired clients, and fails if there are too many left.
     async fn make_room(&self) -> Result<(), ClientError> {
         let at = now();
         for (name, text) in self.store.documents(CLIENTS, "").await? {
             if read(&text).is_some_and(|client| client.is_over(at)) {
-                // Somebody else was here.
+                // False if another process changed it first.
                 let _ = self.store.replace(Some(text), document(&name, None)?).await?;
             }
         }
@@ -197,7 +193,7 @@ impl Clients {
         }
     }
 
-    /// A new secret; the old one and every token made with it end here.
+    /// Generates a new secret; the old one and its tokens become invalid.
     pub async fn rotate(&self, name: &str) -> Result<Secret, ClientError> {
         let (secret, hash) = fresh_secret().await?;
         let serial = fresh_serial()?;
@@ -209,7 +205,7 @@ impl Clients {
         Ok(secret)
     }
 
-    /// Its secret and its tokens end here. What it did stays.
+    /// Invalidates its secret and its tokens. Its sessions stay.
     pub async fn revoke(&self, name: &str) -> Result<(), ClientError> {
         self.change(name, |_| None).await
     }
@@ -254,7 +250,7 @@ impl Principals for Clients {
     }
 }
 
-/// What a device calls itself, as far as that can be a client's name.
+/// The device's own name, without characters that a client's name cannot have.
 fn device_name(text: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.".contains(letter);
     let words = text.split(|letter| !plain(letter)).filter(|word| !word.is_empty());
@@ -262,7 +258,7 @@ fn device_name(text: &str) -> String {
     if name.is_empty() { "device".to_owned() } else { name }
 }
 
-/// Hashing takes a moment: not on the runtime's threads.
+/// Hashes on a blocking thread.
 async fn fresh_secret() -> Result<(Secret, SecretHash), ClientError> {
     let secret = Secret::fresh()?;
     let hashed = tokio::task::spawn_blocking(move || {
@@ -278,12 +274,12 @@ fn document(name: &str, client: Option<&Client>) -> Result<Document, StoreError>
     Ok(Document { collection: CLIENTS.to_owned(), key: name.to_owned(), value })
 }
 
-/// A client that still is one.
+/// None if it has expired.
 fn current(text: &str) -> Option<Client> {
     read(text).filter(|client| !client.is_over(now()))
 }
 
-/// None for what another version wrote in another form: it opens nothing here.
+/// None for the form of another version: such a client is not admitted.
 fn read(text: &str) -> Option<Client> {
     serde_json::from_str(text)
         .inspect_err(|error| {

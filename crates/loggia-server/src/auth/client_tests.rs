@@ -53,7 +53,7 @@ async fn what_cannot_be_is_said() {
     }
 }
 
-/// Whoever revokes has the last word, however many rotate at the same time.
+/// A revocation wins over concurrent rotations.
 #[tokio::test]
 async fn two_processes_do_not_undo_each_other() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
@@ -62,7 +62,7 @@ async fn two_processes_do_not_undo_each_other() {
     let look = store.document(CLIENTS, "ann").await.unwrap();
     let seen = look.as_deref().and_then(read).unwrap();
     clients.revoke("ann").await.unwrap();
-    // What another process had read before is not written back over it.
+    // A concurrent change does not restore it.
     let stale = Client { changed: now(), ..seen };
     let back = store.replace(look, document("ann", Some(&stale)).unwrap()).await.unwrap();
     assert!(!back && clients.find("ann").await.unwrap().is_none());

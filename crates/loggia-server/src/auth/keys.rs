@@ -1,8 +1,8 @@
-//! The keys that tokens are signed with: the newest signs, the older ones are still believed for as
-//! long as a token that they signed may live. So a change of keys logs nobody out.
+//! The keys that tokens are signed with. The newest signs; older ones verify as long as a token that they
+//! signed can be valid, so a rotation ends no token.
 //!
-//! One document of the store, read by every server on it and private like everything there. It also
-//! names the store: a token of another one is not for us, whatever it is signed with.
+//! One document of the store, shared by every server on it. It also holds the id of the store: a token of
+//! another store is not accepted.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -14,23 +14,23 @@ use loggia_session::{Document, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
 use super::access::{LIFETIME, SKEW};
-use super::secret::{NoChance, random, serial};
+use super::secret::{NoRandomness, random, serial};
 use crate::time::now;
 
 const COLLECTION: &str = "oauth-keys";
 const RING: &str = "ring";
-/// How old what is known of the keys may be when a token is looked at.
+/// How old the cached keys may be when a token is checked.
 const FRESH: Duration = Duration::from_secs(1);
-/// Keys at a time: who changes them more often has another problem.
+/// Keys at a time.
 const MOST_KEYS: usize = 64;
 const ATTEMPTS: usize = 8;
 
 /// The keys of a store. Has no `Debug`.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Ring {
-    /// Names the store.
+    /// The id of the store.
     pub issuer: String,
-    /// The last one signs.
+    /// Oldest first; the last one signs.
     keys: Vec<Key>,
 }
 
@@ -41,35 +41,35 @@ pub struct Key {
     since: Millis,
 }
 
-/// Why keys were not changed or read.
+/// Why keys could not be changed or read.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     #[error(
-        "there are {MOST_KEYS} keys whose tokens still live: wait an hour, or end those tokens \
-         with --at-once"
+        "there are {MOST_KEYS} keys with valid tokens: wait an hour, or end those tokens with \
+         --at-once"
     )]
     TooMany,
-    #[error("others change the keys all the time: try again")]
+    #[error("another process is changing the keys: try again")]
     Contended,
     #[error("the keys in the store are unreadable: `loggia clients rotate-keys --at-once`")]
     Unreadable,
     #[error(transparent)]
-    NoChance(#[from] NoChance),
+    NoRandomness(#[from] NoRandomness),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What becomes of tokens when the keys change.
+/// The effect of a rotation on existing tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OldTokens {
-    /// They live to their end.
+    /// They stay valid until they expire.
     Stay,
-    /// They end now: somebody may have got hold of a key.
+    /// They become invalid now, because a key may have leaked.
     End,
 }
 
 impl Key {
-    pub fn fresh(since: Millis) -> Result<Self, NoChance> {
+    pub fn fresh(since: Millis) -> Result<Self, NoRandomness> {
         let secret = URL_SAFE_NO_PAD.encode(random::<32>()?);
         Ok(Self { id: serial()?, secret, since })
     }
@@ -80,7 +80,7 @@ impl Key {
 }
 
 impl Ring {
-    pub fn fresh(at: Millis) -> Result<Self, NoChance> {
+    pub fn fresh(at: Millis) -> Result<Self, NoRandomness> {
         Ok(Self { issuer: serial()?, keys: vec![Key::fresh(at)?] })
     }
 
@@ -88,7 +88,7 @@ impl Ring {
         self.keys.last()
     }
 
-    /// The key of that name, while anything it signed may live.
+    /// The key of this id, while a token that it signed can be valid.
     pub fn verifying(&self, id: &str, at: Millis) -> Option<&Key> {
         let place = self.keys.iter().position(|key| key.id == id)?;
         let successor = self.keys.get(place + 1);
@@ -96,8 +96,8 @@ impl Ring {
         self.keys.get(place).filter(|_| !over)
     }
 
-    /// The same with a new key, without those whose tokens have all ended.
-    pub fn turned(&self, key: Key, at: Millis, old: OldTokens) -> Self {
+    /// The ring with a new key, without keys whose tokens have all expired.
+    pub fn rotated(&self, key: Key, at: Millis, old: OldTokens) -> Self {
         let mut keys = match old {
             OldTokens::End => Vec::new(),
             OldTokens::Stay => {
@@ -110,17 +110,17 @@ impl Ring {
     }
 }
 
-/// When the last token ends that was signed before `since`; tokens count whole seconds.
+/// When the last token expires that was signed before `since`. Tokens count whole seconds.
 fn end_of(since: Millis) -> Millis {
     let life = LIFETIME + SKEW + Duration::from_secs(1);
     let life = i64::try_from(life.as_millis()).unwrap_or(i64::MAX);
     Millis(since.0.saturating_add(life))
 }
 
-/// The ring, as the store has it.
+/// Reads and changes the ring in the store.
 pub struct Keys {
     store: Arc<dyn Store>,
-    /// A lock, not a task: held for a look.
+    /// A lock, not a task: held to copy the cached ring.
     known: Mutex<Option<(Instant, Arc<Ring>)>>,
 }
 
@@ -129,7 +129,7 @@ impl Keys {
         Self { store, known: Mutex::default() }
     }
 
-    /// As it is now; made if there is none.
+    /// The ring as it is now; created if there is none.
     pub async fn current(&self) -> Result<Arc<Ring>, KeyError> {
         for _ in 0..ATTEMPTS {
             let text = self.store.document(COLLECTION, RING).await?;
@@ -144,7 +144,7 @@ impl Keys {
         Err(KeyError::Contended)
     }
 
-    /// As it was a moment ago, or as it is now where that does not have the key.
+    /// The cached ring, or the current one if the cache is old or does not have this key.
     pub async fn with(&self, key: &str) -> Result<Arc<Ring>, KeyError> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match known.filter(|(read, _)| read.elapsed() < FRESH) {
@@ -165,16 +165,16 @@ impl Keys {
         for _ in 0..ATTEMPTS {
             let text = self.store.document(COLLECTION, RING).await?;
             let at = now();
-            let turned = match (text.as_deref().map(read), old) {
+            let rotated = match (text.as_deref().map(read), old) {
                 (None, _) | (Some(None), OldTokens::End) => Ring::fresh(at)?,
                 (Some(None), OldTokens::Stay) => return Err(KeyError::Unreadable),
-                (Some(Some(ring)), _) => ring.turned(Key::fresh(at)?, at, old),
+                (Some(Some(ring)), _) => ring.rotated(Key::fresh(at)?, at, old),
             };
-            if turned.keys.len() > MOST_KEYS {
+            if rotated.keys.len() > MOST_KEYS {
                 return Err(KeyError::TooMany);
             }
-            if self.store.replace(text, document(&turned)?).await? {
-                self.keep(turned);
+            if self.store.replace(text, document(&rotated)?).await? {
+                self.keep(rotated);
                 return Ok(());
             }
         }
@@ -205,35 +205,35 @@ mod tests {
     }
 
     #[test]
-    fn an_older_key_is_believed_until_its_last_token_has_ended() {
+    fn an_older_key_verifies_until_its_last_token_has_expired() {
         let first = Ring::fresh(Millis(0)).unwrap();
         let old = first.signing().unwrap().id.clone();
         assert!(first.verifying(&old, Millis(100 * HOUR)).is_some(), "the newest never ends");
-        let turned = first.turned(
+        let rotated = first.rotated(
             Key::fresh(Millis(10 * HOUR)).unwrap(),
             Millis(10 * HOUR),
             OldTokens::Stay,
         );
-        assert_eq!(turned.issuer, first.issuer);
-        let new = turned.signing().unwrap().id.clone();
+        assert_eq!(rotated.issuer, first.issuer);
+        let new = rotated.signing().unwrap().id.clone();
         let skew = 31_000;
         for (at, believed) in
             [(10 * HOUR, true), (11 * HOUR + skew - 1, true), (11 * HOUR + skew, false)]
         {
-            assert_eq!(turned.verifying(&old, Millis(at)).is_some(), believed, "{at}");
-            assert!(turned.verifying(&new, Millis(at)).is_some());
+            assert_eq!(rotated.verifying(&old, Millis(at)).is_some(), believed, "{at}");
+            assert!(rotated.verifying(&new, Millis(at)).is_some());
         }
         let later = Millis(12 * HOUR);
-        let again = turned.turned(Key::fresh(later).unwrap(), later, OldTokens::Stay);
+        let again = rotated.rotated(Key::fresh(later).unwrap(), later, OldTokens::Stay);
         assert_eq!(ids(&again).len(), 2, "the first is gone for good");
         assert_eq!(ids(&again)[0], new);
-        let ended = again.turned(Key::fresh(later).unwrap(), later, OldTokens::End);
+        let ended = again.rotated(Key::fresh(later).unwrap(), later, OldTokens::End);
         assert_eq!(ids(&ended).len(), 1);
         assert!(again.verifying("../../x", later).is_none());
     }
 
     #[tokio::test]
-    async fn many_who_begin_at_once_have_the_same_keys() {
+    async fn servers_that_start_at_once_have_the_same_keys() {
         let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
         let beginning = (0..16).map(|_| {
             let keys = Keys::new(store.clone());
@@ -242,7 +242,7 @@ mod tests {
         let mut ids = futures::future::join_all(beginning).await;
         ids.dedup();
         assert_eq!(ids.len(), 1);
-        // Somebody else's change is seen as soon as one of its tokens comes.
+        // A change of another process is seen as soon as one of its tokens arrives.
         let (mine, other) = (Keys::new(store.clone()), Keys::new(store.clone()));
         mine.current().await.unwrap();
         other.rotate(OldTokens::Stay).await.unwrap();

@@ -1,8 +1,8 @@
-//! Counts wrong credentials per source and makes guessing slow: after a handful in a minute the
-//! source waits, twice as long each time, up to a minute.
+//! Slows down guessing: after a few wrong credentials in a minute, a source has to wait, twice as long each
+//! time, up to a minute. Rate limiters such as `governor` have no wait that grows.
 //!
-//! Knows no credential and no request. Memory is bounded: the sources that failed longest ago are
-//! forgotten first.
+//! Knows no credential and no request. Memory is bounded: the sources that failed longest ago are dropped
+//! first.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -12,21 +12,21 @@ use std::time::{Duration, Instant};
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const MOST_SOURCES: usize = 4_096;
 
-/// Where attempts come from.
+/// The source of attempts.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Source {
-    /// A user of this machine, by the kernel's word.
+    /// A user of this machine, as the kernel reports it.
     User(u32),
     Address(IpAddr),
-    /// Anywhere: all attempts at one client's secret.
+    /// All attempts at one client's secret, from any address.
     Client(String),
-    /// One client at a place where it has proven itself before.
+    /// One client at a source from which it has sent the right secret before.
     Known(Box<Source>, String),
 }
 
 impl Source {
-    pub(super) fn known(place: &Source, client: &str) -> Self {
-        Source::Known(Box::new(place.clone()), client.to_owned())
+    pub(super) fn known(source: &Source, client: &str) -> Self {
+        Source::Known(Box::new(source.clone()), client.to_owned())
     }
 }
 
@@ -44,12 +44,12 @@ struct Failures {
 }
 
 impl Limiter {
-    /// `free` failures within `window` cost nothing.
+    /// The first `free` failures within `window` cause no wait.
     pub fn new(free: u32, window: Duration) -> Self {
         Self { free, window, sources: Mutex::default() }
     }
 
-    /// How long the source still has to wait, if it has to.
+    /// An error is the time that the source has to wait.
     pub(super) fn check(&self, source: &Source, now: Instant) -> Result<(), Duration> {
         let sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         let until = sources.get(source).and_then(|failures| failures.closed_until);
@@ -62,7 +62,7 @@ impl Limiter {
     pub(super) fn fail(&self, source: Source, now: Instant) {
         let mut sources = self.sources.lock().unwrap_or_else(PoisonError::into_inner);
         if sources.len() >= MOST_SOURCES && !sources.contains_key(&source) {
-            self.forget(&mut sources, now);
+            self.drop_oldest(&mut sources, now);
         }
         let fresh = || Failures { count: 0, last: now, closed_until: None };
         let failures = sources.entry(source).or_insert_with(fresh);
@@ -77,8 +77,8 @@ impl Limiter {
         }
     }
 
-    /// Half of them at once, so that a flood does not make every failure a search.
-    fn forget(&self, sources: &mut HashMap<Source, Failures>, now: Instant) {
+    /// Drops half of them at once, so that a flood does not make each failure a search.
+    fn drop_oldest(&self, sources: &mut HashMap<Source, Failures>, now: Instant) {
         sources.retain(|_, failures| !failures.is_stale(now, self.window));
         if sources.len() >= MOST_SOURCES {
             let mut times: Vec<Instant> = sources.values().map(|failures| failures.last).collect();
@@ -90,7 +90,7 @@ impl Limiter {
 }
 
 impl Failures {
-    /// Quiet for a whole window after the last failure and after the wait it earned.
+    /// No failure for a whole window after the last one and its wait.
     fn is_stale(&self, now: Instant, window: Duration) -> bool {
         let since = self.closed_until.unwrap_or(self.last).max(self.last);
         now.saturating_duration_since(since) > window
@@ -101,30 +101,30 @@ impl Failures {
 mod tests {
     use super::*;
 
-    const SOMEBODY: Source = Source::User(7);
+    const SOURCE: Source = Source::User(7);
 
     fn limiter() -> Limiter {
         Limiter::new(5, Duration::from_secs(60))
     }
 
     #[test]
-    fn the_wait_doubles_up_to_a_minute_and_is_forgotten_after_a_quiet_one() {
+    fn the_wait_doubles_up_to_a_minute_and_ends_after_a_minute_without_failures() {
         let limiter = limiter();
         let mut now = Instant::now();
         for _ in 0..5 {
-            assert_eq!(limiter.check(&SOMEBODY, now), Ok(()));
-            limiter.fail(SOMEBODY, now);
+            assert_eq!(limiter.check(&SOURCE, now), Ok(()));
+            limiter.fail(SOURCE, now);
         }
         for wait in [1, 2, 4, 8, 16, 32, 60, 60] {
-            assert_eq!(limiter.check(&SOMEBODY, now), Err(Duration::from_secs(wait)));
+            assert_eq!(limiter.check(&SOURCE, now), Err(Duration::from_secs(wait)));
             assert_eq!(limiter.check(&Source::User(8), now), Ok(()), "others are not concerned");
             now += Duration::from_secs(wait);
-            assert_eq!(limiter.check(&SOMEBODY, now), Ok(()));
-            limiter.fail(SOMEBODY, now);
+            assert_eq!(limiter.check(&SOURCE, now), Ok(()));
+            limiter.fail(SOURCE, now);
         }
         now += Duration::from_secs(60 + 61);
-        limiter.fail(SOMEBODY, now);
-        assert_eq!(limiter.check(&SOMEBODY, now), Ok(()), "counted from one again");
+        limiter.fail(SOURCE, now);
+        assert_eq!(limiter.check(&SOURCE, now), Ok(()), "counted from one again");
     }
 
     #[test]

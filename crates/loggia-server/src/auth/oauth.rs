@@ -1,7 +1,6 @@
-//! OAuth 2.0: a registered client's secret, or a one-time code, for a token; a token for a principal.
+//! OAuth 2.0: issues a token for a client's secret or for a one-time code, and a principal for a token.
 //!
-//! How requests and answers are spelled is not known here (see `http::token`), nor what a principal
-//! may do with which session.
+//! The form of requests and answers is in `http::token`; scopes are enforced in `dispatch`.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,59 +14,58 @@ use loggia_session::{Principals, Store, StoreError};
 
 use super::access::{self, Fault, Wanted};
 use super::client::{Client, Clients, SAMPLE, is_name, name_in};
+use super::credential_lifetime::{ActiveCredentials, Credential, CredentialLifetime};
 use super::keys::{KeyError, Keys};
 use super::limiter::{Limiter, Source};
 use super::pairing::{Code, Pairing, PairingError, Unredeemed};
 use super::scheme::{Judged, Scheme};
 use super::scope::Scopes;
-use super::secret::{Checker, Crowded, NoChance, Secret, SecretHash, serial};
-use super::tenure::{Credential, Roster, Tenure};
+use super::secret::{Checker, Crowded, NoRandomness, Secret, SecretHash, serial};
 use super::{Principal, bearer};
 use crate::peer::PeerIdentity;
 use crate::time::now;
 
-/// Wrong secrets that cost nothing: from one place, and for one client from everywhere.
+/// Wrong secrets without a delay: from one source, and for one client from all sources.
 const FREE_BY_SOURCE: u32 = 5;
 const FREE_BY_CLIENT: u32 = 20;
 const WINDOW: Duration = Duration::from_secs(60);
-/// How old the answer may be whether there are clients.
+/// How old the cached answer may be whether there are clients.
 const FRESH: Duration = Duration::from_secs(1);
-/// Remembered places from which a client came with the right secret.
+/// Sources that are remembered because a client sent the right secret from there.
 const MOST_PROVEN: usize = 1_024;
 
-/// How long a device is let in that came with a code. What was read off a screen once does not open
-/// the door for ever.
+/// How long a device that used a code stays registered.
 const DEVICE_LIFE: Duration = Duration::from_secs(24 * 3_600);
 
-/// Whether the published sample is a client here.
+/// Whether the published sample client is accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SampleClient {
     Off,
-    /// For processes of this machine's user.
+    /// For local processes of this user.
     On,
 }
 
-/// The clients, the keys and the guessing at them.
+/// Issues and checks tokens, and slows down guessing.
 pub struct OAuth {
     clients: Clients,
     keys: Arc<Keys>,
     checker: Checker,
     sample: Option<Client>,
-    roster: Arc<Roster>,
+    active: Arc<ActiveCredentials>,
     pairing: Pairing,
     by_source: Limiter,
     by_client: Limiter,
     /// A lock, not a task: held for a look-up.
     proven: Mutex<HashSet<(Source, String)>>,
-    /// A lock, not a task: held for a look.
+    /// A lock, not a task: held to copy the cached answer.
     in_use: Mutex<Option<(Instant, bool)>>,
 }
 
-/// Who asks for a token, and how.
+/// A request for a token.
 pub struct Asked {
     pub client: String,
     pub secret: Secret,
-    /// None: everything that the client may.
+    /// None: all scopes of the client.
     pub scopes: Option<Scopes>,
 }
 
@@ -76,49 +74,49 @@ pub struct Issued {
     pub life: Duration,
 }
 
-/// Somebody new, who came with a code.
+/// A request of a new device with a code.
 pub struct Redeemed<'a> {
     pub code: &'a str,
-    /// What the device calls itself.
+    /// The device's name for itself.
     pub device: &'a str,
-    /// None: everything that the code gives.
+    /// None: all scopes of the code.
     pub scopes: Option<Scopes>,
 }
 
-/// A device that was let in: what it is called, what it may do, and how it gets its next tokens.
+/// A device that was registered with a code.
 pub struct Paired {
     pub issued: Issued,
     pub client: Client,
     pub secret: Secret,
 }
 
-/// Why there is no token.
+/// Why no token is issued.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Denied {
-    /// No such client, or not its secret: which of them is not said.
+    /// No such client, or a wrong secret: the answer does not say which.
     Client,
-    /// Not a code, or not any more: which of them is not said.
+    /// No such code, or no longer: the answer does not say which.
     Code,
-    /// More than the client may, or than the code gives.
+    /// More scopes than the client or the code has.
     Scope,
     Wait(Duration),
     Crowded,
     Storage,
 }
 
-/// Why tokens cannot be made or read.
+/// Why tokens cannot be issued or checked.
 #[derive(Debug, thiserror::Error)]
 pub enum OAuthError {
     #[error(transparent)]
     Keys(#[from] KeyError),
     #[error(transparent)]
-    NoChance(#[from] NoChance),
+    NoRandomness(#[from] NoRandomness),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
 impl OAuth {
-    /// Hashes the sample's secret where it is on, so not for the runtime's threads.
+    /// Hashes the sample's secret if that is on: call it off the runtime's threads.
     pub fn new(store: Arc<dyn Store>, sample: SampleClient) -> Result<Self, OAuthError> {
         let clients = Clients::new(store.clone());
         let sample = match sample {
@@ -129,7 +127,7 @@ impl OAuth {
         let keys = Arc::new(Keys::new(store.clone()));
         Ok(Self {
             pairing: Pairing::here(store)?,
-            roster: Arc::new(Roster::new(clients.clone(), keys.clone(), extra)),
+            active: Arc::new(ActiveCredentials::new(clients.clone(), keys.clone(), extra)),
             clients,
             keys,
             checker: Checker::new()?,
@@ -141,12 +139,12 @@ impl OAuth {
         })
     }
 
-    /// Whether anybody could get a token at all.
+    /// Whether there is any client.
     pub async fn has_clients(&self) -> Result<bool, StoreError> {
         Ok(self.sample.is_some() || !self.clients.list().await?.is_empty())
     }
 
-    /// The same, as it was a moment ago: everybody may ask, and as often as they like.
+    /// The same from a cache, because the question needs no authentication.
     pub(crate) async fn is_in_use(&self) -> bool {
         let known = *self.in_use.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, in_use)) = known.filter(|(read, _)| read.elapsed() < FRESH) {
@@ -161,13 +159,13 @@ impl OAuth {
         in_use
     }
 
-    /// Whether a principal that was somebody may still be; all but revoked clients may.
+    /// False if this principal is a client that was revoked.
     pub(crate) async fn still_knows(&self, principal: &str) -> Result<bool, StoreError> {
         let Some(name) = name_in(principal) else { return Ok(true) };
         Ok(self.find(name).await?.is_some_and(|client| client.principal() == principal))
     }
 
-    /// The limiter comes before the secret is looked at, so nothing sent can get around it.
+    /// The limiter is asked before the secret is checked.
     pub async fn issue(
         &self,
         asked: Asked,
@@ -196,17 +194,17 @@ impl OAuth {
         self.sign(client, scopes).await
     }
 
-    /// A code that opens this server, once.
+    /// A one-time code for this server.
     pub async fn offer(&self, scopes: Scopes) -> Result<Code, PairingError> {
         self.pairing.offer(scopes, now()).await
     }
 
-    /// The code that was offered last opens nothing any more.
+    /// Invalidates the code that was offered last.
     pub async fn withdraw(&self) -> Result<(), PairingError> {
         self.pairing.withdraw().await
     }
 
-    /// A code for a client of its own. Here, too, the limiter comes first.
+    /// Registers a device that has a code. The limiter is asked first.
     pub async fn redeem(&self, new: Redeemed<'_>, source: Source) -> Result<Paired, Denied> {
         self.by_source.check(&source, Instant::now()).map_err(Denied::Wait)?;
         let at = now();
@@ -245,9 +243,8 @@ impl OAuth {
         }
     }
 
-    /// By where it comes from, and by the client it is about. A client is not locked out of a place
-    /// where it has been before, however many others try from there, or try its name: at such a place
-    /// its own mistakes count, and nobody else's.
+    /// Checks the limits of the source and of the client. At a source from which it has sent the right
+    /// secret before, only a client's own failures count, so that others cannot lock it out.
     fn may_try(&self, client: &str, source: &Source, at: Instant) -> Result<(), Duration> {
         let known = (source.clone(), client.to_owned());
         if self.proven.lock().unwrap_or_else(PoisonError::into_inner).contains(&known) {
@@ -280,32 +277,32 @@ impl OAuth {
     }
 
     async fn principal(&self, request: &Parts) -> Judged {
-        let Some(text) = bearer(request) else { return Judged::Nobody };
-        let Some(key) = access::key_of(text) else { return Judged::Nobody };
+        let Some(text) = bearer(request) else { return Judged::Unknown };
+        let Some(key) = access::key_of(text) else { return Judged::Unknown };
         let looked = async {
             let ring = self.keys.with(key).await?;
             let at = now();
             let claims = match access::verify(&ring, text, at) {
                 Ok(claims) => claims,
-                Err(Fault::NotOurs) => return Ok(Judged::Nobody),
-                Err(Fault::NotNow) => return Ok(Judged::Over),
+                Err(Fault::NotOurs) => return Ok(Judged::Unknown),
+                Err(Fault::NotNow) => return Ok(Judged::Expired),
             };
             let client = self.find(&claims.sub).await?;
             let same = |client: &Client| client.serial == claims.generation;
-            let Some(client) = client.filter(same) else { return Ok(Judged::Over) };
-            let (rest, roster) = (claims.rest(at), self.roster.clone());
+            let Some(client) = client.filter(same) else { return Ok(Judged::Expired) };
+            let (rest, active) = (claims.rest(at), self.active.clone());
             let owner = client.principal();
             let key = key.to_owned();
             let credential = Credential { client: client.name, serial: client.serial, key };
-            let tenure = Tenure::of(credential, rest, roster);
+            let lifetime = CredentialLifetime::of(credential, rest, active);
             let principal = Principal::new(owner)
                 .may(claims.scope.and(&client.scopes))
                 .granted(client.grant)
-                .during(tenure);
-            Ok::<_, OAuthError>(Judged::Somebody(principal))
+                .during(lifetime);
+            Ok::<_, OAuthError>(Judged::Accepted(principal))
         };
         looked.await.unwrap_or_else(|error| {
-            tracing::error!(%error, "a token cannot be looked at");
+            tracing::error!(%error, "a token cannot be checked");
             Judged::Unavailable
         })
     }
@@ -322,27 +319,27 @@ impl Scheme for Arc<OAuth> {
         self.principal(request).boxed()
     }
 
-    /// They are signed.
+    /// Tokens are signed.
     fn is_chosen(&self) -> bool {
         false
     }
 }
 
-/// Everybody has read the sample's secret, so it is for the user's own processes.
+/// The sample's secret is public, so it is accepted from the user's own processes only.
 fn may_be(client: &Client, identity: &PeerIdentity) -> bool {
     let own = matches!(identity, PeerIdentity::Local { .. } | PeerIdentity::Ourselves { .. });
     client.name != SAMPLE.0 || own
 }
 
-fn sample_client() -> Result<Client, NoChance> {
+fn sample_client() -> Result<Client, NoRandomness> {
     let (name, secret) = SAMPLE;
     let secret = SecretHash::of(&Secret::new(secret.to_owned()))?;
-    // The same serial in every process, so that a restart ends no token.
+    // The same serial in every process, so that its tokens survive a restart.
     Ok(Client::built_in(name, "sample", secret))
 }
 
 fn storage(error: impl std::fmt::Display) -> Denied {
-    tracing::error!(%error, "no token can be given");
+    tracing::error!(%error, "no token can be issued");
     Denied::Storage
 }
 

@@ -35,17 +35,17 @@ async fn a_token_is_its_client_and_no_more_than_it_was_asked_for() {
     {
         let issued = oauth.issue(asked("ann", secret, scopes), somewhere(1), &LOCAL).await;
         let Ok(Issued { token, .. }) = issued else { panic!("no token") };
-        let Judged::Somebody(principal) = judged(&oauth, &token).await else { panic!("nobody") };
+        let Judged::Accepted(principal) = judged(&oauth, &token).await else { panic!("nobody") };
         assert_eq!((principal.label(), principal.scopes), ("client:ann", wanted));
         assert!(principal.name.starts_with("client:ann~"), "{}", principal.name);
         assert_eq!(principal.grant, Grant::Edits);
-        assert_eq!(judged(&oauth, &format!("{token}x")).await, Judged::Nobody);
+        assert_eq!(judged(&oauth, &format!("{token}x")).await, Judged::Unknown);
     }
     let wide = oauth.issue(asked("ann", secret, Some(Scopes::ALL)), somewhere(1), &LOCAL).await;
     assert_eq!(wide.err(), Some(Denied::Scope));
 }
 
-/// A09: many who guess together are slowed down, and their victim is not locked out.
+/// A09: distributed guessing is slowed down, and its victim is not locked out.
 #[tokio::test]
 async fn attempts_at_one_client_are_counted_wherever_they_come_from() {
     let (clients, oauth) = stage(SampleClient::Off);
@@ -63,8 +63,8 @@ async fn attempts_at_one_client_are_counted_wherever_they_come_from() {
     assert_eq!(attempt("bob", "wrong", 202).await, Err(Denied::Client), "others are not concerned");
 }
 
-/// A09: who guesses from a place slows down whoever is new there, and not those who have been in: for
-/// them, their own mistakes count, as many as a place has.
+/// A09: guessing from a source slows down new clients there, but not clients that have succeeded there: for
+/// them only their own failures count.
 #[tokio::test]
 async fn a_client_is_not_locked_out_by_another_at_the_same_place() {
     let (clients, oauth) = stage(SampleClient::Off);
@@ -81,7 +81,7 @@ async fn a_client_is_not_locked_out_by_another_at_the_same_place() {
         at += Duration::from_secs(1);
     }
     assert!(oauth.may_try("new", &here, at).is_err(), "guessing is slow");
-    // Its own name can be guessed at no faster than any other.
+    // Guesses at its own name are as slow as any.
     for attempt in 0..5 {
         assert_eq!(oauth.may_try("good", &here, at), Ok(()), "{attempt}");
         oauth.failed("good".to_owned(), here.clone(), at);
@@ -95,7 +95,7 @@ async fn a_client_is_not_locked_out_by_another_at_the_same_place() {
     }
 }
 
-/// A08: everybody knows the sample's secret, so it is for the user's own processes.
+/// A08: the sample's secret is public, so only the user's own processes can use it.
 #[tokio::test]
 async fn the_sample_is_for_its_user_alone() {
     let (name, secret) = SAMPLE;
@@ -113,14 +113,14 @@ async fn the_sample_is_for_its_user_alone() {
     }
 }
 
-/// Whoever is given a name again is somebody else, whatever belongs to the name's first owner.
+/// A new client of an old name is another principal.
 #[tokio::test]
 async fn a_name_that_is_given_again_owns_nothing_of_the_first() {
     let (clients, oauth) = stage(SampleClient::Off);
     let owner = async |secret: &Secret| {
         let issued = oauth.issue(asked("ann", secret.reveal(), None), somewhere(1), &LOCAL).await;
         let Ok(Issued { token, .. }) = issued else { panic!("no token") };
-        let Judged::Somebody(principal) = judged(&oauth, &token).await else { panic!("nobody") };
+        let Judged::Accepted(principal) = judged(&oauth, &token).await else { panic!("nobody") };
         principal.name
     };
     let first = owner(&clients.add("ann", Scopes::CLIENT, Grant::None).await.unwrap()).await;
@@ -135,7 +135,7 @@ async fn a_name_that_is_given_again_owns_nothing_of_the_first() {
     assert!(oauth.still_knows(&second).await.unwrap());
 }
 
-/// Clients from before there were ids keep what they own, and who follows them does not get it.
+/// A client of a version without ids keeps its sessions, and the next client of its name does not get them.
 #[tokio::test]
 async fn a_client_of_an_earlier_version_stays_who_it_was() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
@@ -153,7 +153,7 @@ async fn a_client_of_an_earlier_version_stays_who_it_was() {
     let oauth = Arc::new(OAuth::new(store, SampleClient::Off).unwrap());
     let issued = oauth.issue(asked("ann", secret.reveal(), None), somewhere(1), &LOCAL).await;
     let Ok(Issued { token, .. }) = issued else { panic!("no token") };
-    let Judged::Somebody(principal) = judged(&oauth, &token).await else { panic!("nobody") };
+    let Judged::Accepted(principal) = judged(&oauth, &token).await else { panic!("nobody") };
     assert_eq!(&*principal.name, "client:ann");
     assert!(oauth.still_knows("client:ann").await.unwrap());
     clients.rotate("ann").await.unwrap();
@@ -167,7 +167,7 @@ fn new<'a>(code: &'a str, device: &'a str) -> Redeemed<'a> {
     Redeemed { code, device, scopes: None }
 }
 
-/// A device is a client like any other: its own principal, its own end, its own secret.
+/// A device becomes a client with its own principal, expiry and secret.
 #[tokio::test]
 async fn a_code_makes_a_client_of_its_own() {
     let (clients, oauth) = stage(SampleClient::Off);
@@ -176,22 +176,22 @@ async fn a_code_makes_a_client_of_its_own() {
     let paired = oauth.redeem(new(&code, "Ann's phone"), somewhere(1)).await;
     let Ok(Paired { issued, client, secret }) = paired else { panic!("not let in") };
     assert_eq!((client.name.as_str(), client.scopes), ("Ann-s-phone", Scopes::CLIENT));
-    let Judged::Somebody(principal) = judged(&oauth, &issued.token).await else { panic!("nobody") };
+    let Judged::Accepted(principal) = judged(&oauth, &issued.token).await else { panic!("nobody") };
     assert_eq!((&*principal.name, principal.scopes), (client.principal().as_str(), Scopes::CLIENT));
     assert_eq!(principal.grant, Grant::None);
     let day = client.until.unwrap().0 - client.created.0;
     assert!((23 * 3_600_000..=24 * 3_600_000).contains(&day), "{day}");
-    // Its next token comes by its secret.
+    // It gets its next token by its secret.
     let asked = asked("Ann-s-phone", secret.reveal(), None);
     assert!(oauth.issue(asked, somewhere(1), &LOCAL).await.is_ok());
     let again = oauth.redeem(new(&code, "Eve"), somewhere(2)).await;
     assert_eq!(again.err(), Some(Denied::Code), "used");
     clients.revoke("Ann-s-phone").await.unwrap();
-    assert_eq!(judged(&oauth, &issued.token).await, Judged::Over);
+    assert_eq!(judged(&oauth, &issued.token).await, Judged::Expired);
 }
 
-/// A09: from one place guesses are slow, whether there is a code or not; and a code that was guessed at
-/// from many is dead.
+/// A09: guesses from one source are slow, whether there is a code or not, and guesses from many sources
+/// invalidate the code.
 #[tokio::test]
 async fn codes_are_guessed_at_slowly_and_not_often() {
     let (_, oauth) = stage(SampleClient::Off);

@@ -1,14 +1,13 @@
-//! One-time codes: whoever reads one off a person's screen is let in, once, as a client of its own.
+//! One-time codes: a device that has one is registered as a new client, once.
 //!
-//! A code is short enough to be typed, so what keeps it from being guessed is its end: it is good
-//! for five minutes, for one device, and for a handful of wrong guesses, wherever they come from. A
-//! guess that could not be counted is not answered.
+//! A code is short enough to type, so it is limited instead of long: it is valid for five minutes, for one
+//! device, and is invalidated after five wrong guesses from any source. A guess that could not be counted
+//! is not answered.
 //!
-//! Codes are documents of the store, like the clients, so that `loggia pair` reaches a server that
-//! runs already, and two devices at once are one change of one document. What is kept is a digest.
-//! Forty bits can be found from it, but whoever can read the store has the keys that sign tokens;
-//! what is left of a code after its end opens nothing. How requests are spelled is not known here,
-//! nor what becomes of the device.
+//! Codes are documents of the store, like clients, so that `loggia pair` reaches a running server and two
+//! devices that redeem one code are one compare-and-swap. The document holds a digest. Forty bits can be
+//! found from a digest, but a process that can read the store can read the signing keys, too. The form of
+//! requests is in `http::token`, the registration of the device in `oauth`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,36 +21,36 @@ use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 
 use super::access::SKEW;
 use super::scope::Scopes;
-use super::secret::{NoChance, Secret, random, serial};
+use super::secret::{NoRandomness, Secret, random, serial};
 
-/// How long a code is good.
+/// How long a code is valid.
 pub const CODE_LIFE: Duration = Duration::from_secs(300);
-/// Wrong guesses that a code survives, less one.
+/// The wrong guess that invalidates a code.
 const MOST_WRONG: u32 = 5;
 const CODES: &str = "pairing-codes";
-/// Where a code is kept that every server of this store takes.
+/// The key of the code that every server of this store accepts.
 const ANYWHERE: &str = "anywhere";
-/// How often a change is tried again that another one came before.
+/// How often a change is retried after a concurrent one.
 const ATTEMPTS: usize = 16;
 
-/// Five bits each; none looks like another.
+/// Five bits each; no two look alike.
 const LETTERS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
 const LENGTH: usize = 8;
-/// More than anybody types, with spaces and dashes.
+/// The longest input that is read, with spaces and dashes.
 const LONGEST: usize = 32;
 
-/// A code. Like every secret, it is not shown by accident.
+/// A code. It has no `Debug`, like every secret.
 pub struct Code(Secret);
 
 impl Code {
-    fn fresh() -> Result<Self, NoChance> {
+    fn fresh() -> Result<Self, NoRandomness> {
         let bits = random::<5>()?.iter().fold(0u64, |bits, byte| bits << 8 | u64::from(*byte));
-        let letter = |place: usize| LETTERS[(bits >> (5 * place) & 31) as usize];
-        Ok(Self(Secret::new((0..LENGTH).rev().map(|place| char::from(letter(place))).collect())))
+        let letter = |index: usize| LETTERS[(bits >> (5 * index) & 31) as usize];
+        Ok(Self(Secret::new((0..LENGTH).rev().map(|index| char::from(letter(index))).collect())))
     }
 
-    /// What somebody typed, in capitals or not, in groups or not; a letter that is in no code stands
-    /// for the digit that it looks like. None if it cannot be a code.
+    /// Reads typed text: case, spaces and dashes do not matter, and letters that are in no code stand for
+    /// the digits that they look like. None if it cannot be a code.
     fn read(text: &str) -> Option<Self> {
         if text.len() > LONGEST {
             return None;
@@ -68,7 +67,7 @@ impl Code {
         whole.then(|| Self(Secret::new(code)))
     }
 
-    /// For the one screen that it is shown on: two groups of four.
+    /// For showing it once: two groups of four.
     pub fn reveal(&self) -> String {
         let letters: Vec<char> = self.0.reveal().chars().collect();
         let groups: Vec<String> = letters.chunks(4).map(|group| group.iter().collect()).collect();
@@ -76,38 +75,38 @@ impl Code {
     }
 }
 
-/// Why there is no code.
+/// Why no code was made.
 #[derive(Debug, thiserror::Error)]
 pub enum PairingError {
-    #[error("a code without a scope opens nothing: name some of read, prompt and approve")]
+    #[error("a code without a scope is useless: name some of read, prompt and approve")]
     NoScope,
-    #[error("a code gives no admin: register a client with `loggia clients add NAME --scope …`")]
+    #[error("a code cannot give admin: register a client with `loggia clients add NAME --scope …`")]
     Admin,
-    #[error("others make codes all the time: try again")]
+    #[error("another process is making codes: try again")]
     Contended,
     #[error(transparent)]
-    NoChance(#[from] NoChance),
+    NoRandomness(#[from] NoRandomness),
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// Why a code opens nothing.
+/// Why a code was not redeemed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unredeemed {
-    /// Wrong, used, over, withdrawn, or there never was one: which of them is not said.
+    /// Wrong, used, expired, withdrawn, or never made: the answer does not say which.
     #[error("not a code")]
     Wrong,
-    /// It is the code, and gives less than was asked for. It stays.
+    /// The code has fewer scopes than were requested. It stays valid.
     #[error("the code gives less")]
     Scope,
-    /// Too many tried at once: this guess was not looked at.
+    /// Too many concurrent guesses: this one was not checked.
     #[error("too many codes at once")]
     Contended,
     #[error(transparent)]
     Store(#[from] StoreError),
 }
 
-/// What is kept of a code.
+/// The stored form of a code.
 #[derive(Serialize, Deserialize)]
 struct Offer {
     digest: String,
@@ -120,7 +119,7 @@ impl Offer {
     fn is_good(&self, at: Millis) -> bool {
         let life = i64::try_from(CODE_LIFE.as_millis()).unwrap_or(i64::MAX);
         let skew = i64::try_from(SKEW.as_millis()).unwrap_or(0);
-        // Not longer than any we make: a clock that is set back makes no code live on.
+        // Not longer than any that we make: setting the clock back does not extend a code.
         at < self.until && self.until.0.saturating_sub(at.0) <= life.saturating_add(skew)
     }
 
@@ -130,25 +129,25 @@ impl Offer {
     }
 }
 
-/// The codes of one server, and those that every server takes.
+/// The codes of one server, and those that every server accepts.
 pub struct Pairing {
     store: Arc<dyn Store>,
-    /// Where this one's code is kept. Nobody else's, and nobody's any more when it has ended.
-    place: String,
+    /// The key of this server's code, unique to this process.
+    key: String,
 }
 
 impl Pairing {
-    /// Codes that nobody takes but whoever made them.
-    pub fn here(store: Arc<dyn Store>) -> Result<Self, NoChance> {
-        Ok(Self { store, place: serial()? })
+    /// Codes that only this server accepts.
+    pub fn here(store: Arc<dyn Store>) -> Result<Self, NoRandomness> {
+        Ok(Self { store, key: serial()? })
     }
 
-    /// Codes that every server of this store takes.
+    /// Codes that every server of this store accepts.
     pub fn anywhere(store: Arc<dyn Store>) -> Self {
-        Self { store, place: ANYWHERE.to_owned() }
+        Self { store, key: ANYWHERE.to_owned() }
     }
 
-    /// A new code; the one before is worth nothing any more.
+    /// Makes a new code and invalidates the one before.
     pub async fn offer(&self, scopes: Scopes, at: Millis) -> Result<Code, PairingError> {
         if scopes.is_empty() {
             return Err(PairingError::NoScope);
@@ -156,7 +155,7 @@ impl Pairing {
         if scopes.admin {
             return Err(PairingError::Admin);
         }
-        self.sweep(at).await?;
+        self.remove_expired(at).await?;
         let code = Code::fresh()?;
         let digest = URL_SAFE_NO_PAD.encode(code.0.digest());
         let until = at.0.saturating_add(i64::try_from(CODE_LIFE.as_millis()).unwrap_or(0));
@@ -167,7 +166,7 @@ impl Pairing {
         }
     }
 
-    /// The code that was made here is worth nothing any more.
+    /// Invalidates the code that was made here.
     pub async fn withdraw(&self) -> Result<(), PairingError> {
         match self.put(None).await? {
             true => Ok(()),
@@ -175,14 +174,14 @@ impl Pairing {
         }
     }
 
-    /// What the code gives, to whoever comes first with it.
+    /// The scopes of the code, for the first request that has it.
     pub(super) async fn redeem(
         &self,
         typed: &str,
         asked: Option<Scopes>,
         at: Millis,
     ) -> Result<Scopes, Unredeemed> {
-        // A slip of the finger that cannot be a code costs none of the guesses that one has.
+        // Text that cannot be a code is a typing mistake and does not count as a guess.
         let code = Code::read(typed).ok_or(Unredeemed::Wrong)?;
         for _ in 0..ATTEMPTS {
             let good = self.good(at).await?;
@@ -196,7 +195,7 @@ impl Pairing {
             if scopes.is_empty() || !found.offer.scopes.covers(&scopes) {
                 return Err(Unredeemed::Scope);
             }
-            let used = document(&found.place, None)?;
+            let used = document(&found.key, None)?;
             if self.store.replace(Some(found.text.clone()), used).await? {
                 return Ok(scopes);
             }
@@ -207,20 +206,20 @@ impl Pairing {
     /// The codes that can be redeemed here.
     async fn good(&self, at: Millis) -> Result<Vec<Kept>, StoreError> {
         let mut good = Vec::new();
-        for place in [self.place.as_str(), ANYWHERE] {
-            let text = self.store.document(CODES, place).await?;
-            good.extend(text.and_then(|text| Kept::read(place, text)));
+        for key in [self.key.as_str(), ANYWHERE] {
+            let text = self.store.document(CODES, key).await?;
+            good.extend(text.and_then(|text| Kept::read(key, text)));
         }
         good.retain(|kept| kept.offer.is_good(at));
         Ok(good)
     }
 
-    /// A wrong guess was one at every code there is. False: not all of them could be told.
+    /// Counts a wrong guess against every valid code. False if one of them changed meanwhile.
     async fn count(&self, good: Vec<Kept>) -> Result<bool, StoreError> {
-        for Kept { place, text, offer } in good {
+        for Kept { key, text, offer } in good {
             let wrong = offer.wrong.saturating_add(1);
             let more = (wrong < MOST_WRONG).then_some(Offer { wrong, ..offer });
-            let changed = document(&place, more.as_ref())?;
+            let changed = document(&key, more.as_ref())?;
             if !self.store.replace(Some(text), changed).await? {
                 return Ok(false);
             }
@@ -230,45 +229,45 @@ impl Pairing {
 
     async fn put(&self, offer: Option<&Offer>) -> Result<bool, StoreError> {
         for _ in 0..ATTEMPTS {
-            let before = self.store.document(CODES, &self.place).await?;
+            let before = self.store.document(CODES, &self.key).await?;
             if before.is_none() && offer.is_none() {
                 return Ok(true);
             }
-            if self.store.replace(before, document(&self.place, offer)?).await? {
+            if self.store.replace(before, document(&self.key, offer)?).await? {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// What ended without being used, and what a killed process left behind.
-    async fn sweep(&self, at: Millis) -> Result<(), StoreError> {
-        for (place, text) in self.store.documents(CODES, "").await? {
-            let kept = Kept::read(&place, text.clone());
+    /// Removes expired codes, also those of killed processes.
+    async fn remove_expired(&self, at: Millis) -> Result<(), StoreError> {
+        for (key, text) in self.store.documents(CODES, "").await? {
+            let kept = Kept::read(&key, text.clone());
             if !kept.is_some_and(|kept| kept.offer.is_good(at)) {
-                // Somebody else swept it.
-                let _ = self.store.replace(Some(text), document(&place, None)?).await?;
+                // False if another process removed it first.
+                let _ = self.store.replace(Some(text), document(&key, None)?).await?;
             }
         }
         Ok(())
     }
 }
 
-/// An offer, where it is kept, and as what.
+/// An offer with its key and its stored text.
 struct Kept {
-    place: String,
+    key: String,
     text: String,
     offer: Offer,
 }
 
 impl Kept {
-    fn read(place: &str, text: String) -> Option<Self> {
+    fn read(key: &str, text: String) -> Option<Self> {
         let offer = serde_json::from_str(&text).ok()?;
-        Some(Self { place: place.to_owned(), text, offer })
+        Some(Self { key: key.to_owned(), text, offer })
     }
 }
 
-/// The one of them that is meant. Every one is compared every time.
+/// The offer of this code. All are compared, so that the time does not depend on the match.
 fn find<'a>(good: &'a [Kept], code: &Secret) -> Option<&'a Kept> {
     let (mut found, mut any) = (0u64, Choice::from(0));
     for (index, kept) in good.iter().enumerate() {
@@ -280,10 +279,10 @@ fn find<'a>(good: &'a [Kept], code: &Secret) -> Option<&'a Kept> {
     good.get(index)
 }
 
-fn document(place: &str, offer: Option<&Offer>) -> Result<Document, StoreError> {
+fn document(key: &str, offer: Option<&Offer>) -> Result<Document, StoreError> {
     let value = offer.map(serde_json::to_string).transpose();
     let value = value.map_err(|error| StoreError::Io(error.to_string()))?;
-    Ok(Document { collection: CODES.to_owned(), key: place.to_owned(), value })
+    Ok(Document { collection: CODES.to_owned(), key: key.to_owned(), value })
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Laws of codes: who gets in with one, and how often.
+//! Laws of one-time codes.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ async fn redeemed(pairing: &Pairing, typed: &str, at: Millis) -> Option<Scopes> 
     pairing.redeem(typed, None, at).await.ok()
 }
 
-/// One that is well formed and not this one.
+/// A well-formed code that is not this one.
 fn other_than(code: &Code) -> String {
     let letters = code.0.reveal().chars();
     letters.map(|letter| if letter == 'Z' { 'Y' } else { 'Z' }).collect()
@@ -65,7 +65,7 @@ async fn a_code_ends() {
     pairing.withdraw().await.unwrap();
 }
 
-/// Forty bits are enough if nobody may try often.
+/// Five wrong guesses invalidate a code.
 #[tokio::test]
 async fn a_code_dies_of_wrong_guesses_wherever_they_come_from() {
     for (guesses, alive) in [(0, true), (4, true), (5, false), (50, false)] {
@@ -74,7 +74,7 @@ async fn a_code_dies_of_wrong_guesses_wherever_they_come_from() {
         let own = pairing.offer(Scopes::CLIENT, NOW).await.unwrap();
         let everywhere = command.offer(Scopes::REGISTERED, NOW).await.unwrap();
         let wrong = loop {
-            // Wrong for both of them.
+            // Wrong for both codes.
             let wrong = Code::fresh().unwrap().reveal();
             if wrong != own.reveal() && wrong != everywhere.reveal() {
                 break wrong;
@@ -88,7 +88,7 @@ async fn a_code_dies_of_wrong_guesses_wherever_they_come_from() {
             assert_eq!(found, alive.then_some(gives), "after {guesses}");
         }
     }
-    // What cannot be a code costs none of them.
+    // Text that cannot be a code does not count.
     let pairing = here(&store());
     let code = pairing.offer(Scopes::CLIENT, NOW).await.unwrap();
     let shown = code.reveal();
@@ -100,8 +100,8 @@ async fn a_code_dies_of_wrong_guesses_wherever_they_come_from() {
     assert!(redeemed(&pairing, &shown, NOW).await.is_some());
 }
 
-/// Whoever comes first; and a guess that is not counted is not answered. In a store that lets others
-/// come between reading and writing, as a file does.
+/// The first request wins, and a guess that is not counted is not answered; with a store that lets others write
+/// between a read and a write.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_many_at_once_one_gets_in_and_every_guess_counts() {
     let directory = tempfile::tempdir().unwrap();
@@ -132,7 +132,7 @@ async fn of_many_at_once_one_gets_in_and_every_guess_counts() {
     }
 }
 
-/// A server that is killed cannot withdraw its code: nobody else takes it.
+/// The code of a killed server is accepted by no other server.
 #[tokio::test]
 async fn a_code_of_one_server_is_no_others() {
     let store = store();
@@ -175,7 +175,7 @@ fn codes_are_chance() {
 }
 
 proptest! {
-    /// However people type it.
+    /// Every way of typing it.
     #[test]
     fn a_code_is_read_as_it_is_meant(
         code in "[0-9A-HJKMNP-TV-Z]{8}",

@@ -1,31 +1,29 @@
-//! One way of proving who one is: bearer tokens from a file, and tokens that were given for a client's
-//! secret.
+//! An authentication scheme: bearer tokens of a file, and tokens issued for a client's secret.
 //!
-//! A scheme sees the head of a request and nothing of the connection: what a connection is worth
-//! without a credential is the authenticator's rule.
+//! A scheme sees the head of a request and not its connection; the authenticator judges the connection.
 
 use axum::http::request::Parts;
 use futures::future::BoxFuture;
 
 use super::Principal;
 
-/// What a credential is worth.
+/// The result of checking a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judged {
-    Somebody(Principal),
-    /// It was right once: nobody guesses those, so it does not count as an attempt.
-    Over,
-    /// Wrong, or of another kind: the next scheme is asked, and where none knows it the request is
+    Accepted(Principal),
+    /// It was valid once. It cannot be a guess, so it does not count as a failed attempt.
+    Expired,
+    /// Wrong, or of another scheme: the next scheme is asked, and if none knows it the request is
     /// refused.
-    Nobody,
-    /// It cannot be told now.
+    Unknown,
+    /// It cannot be checked now.
     Unavailable,
 }
 
-/// Must cost the same for a wrong credential as for a right one, and must not log it.
+/// Must take the same time for a wrong credential as for a right one, and must not log it.
 pub trait Scheme: Send + Sync {
     fn judge<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Judged>;
 
-    /// Whether people choose its credentials, so that trying for long enough could hit on one.
+    /// Whether people choose its credentials, so that one could be guessed.
     fn is_chosen(&self) -> bool;
 }

@@ -1,13 +1,13 @@
-//! What a principal may do, by name: the words of the command line, of `scope` in OAuth and of cards.
+//! Scopes by name, as in the command line, in `scope` of OAuth and in cards.
 //!
-//! Knows no request. Which intent needs which scope is for `dispatch` to say.
+//! Which intent needs which scope is decided in `dispatch`.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What a principal may do.
+/// The scopes of a principal.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Scopes {
@@ -17,7 +17,7 @@ pub struct Scopes {
     pub admin: bool,
 }
 
-/// Every scope and what it allows, for cards and for people.
+/// Every scope with a description, for cards and help texts.
 pub const SCOPES: [(&str, &str); 4] = [
     ("read", "See sessions, their tasks and what happens in them."),
     ("prompt", "Send messages, run commands, cancel, and register webhooks."),
@@ -25,29 +25,29 @@ pub const SCOPES: [(&str, &str); 4] = [
     ("admin", "See and use the sessions of every client."),
 ];
 
-/// A word that is no scope.
+/// A word that is not a scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no scope `{}`: there are read, prompt, approve and admin", .0.escape_debug())]
 pub struct NoScope(String);
 
 impl Scopes {
-    /// The person's own clients: everything except changing how the server works.
+    /// Local clients of the user: everything but other clients' sessions.
     pub const CLIENT: Self = Self { read: true, prompt: true, approve: true, admin: false };
-    /// The terminal and stdio, where the person sits.
+    /// The terminal and stdio.
     pub const ALL: Self = Self { read: true, prompt: true, approve: true, admin: true };
-    /// What a registered client may do unless its registration says otherwise.
+    /// The default of a registered client.
     pub const REGISTERED: Self = Self { read: true, prompt: true, approve: false, admin: false };
 
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Whether everything in `other` is in here.
+    /// Whether all scopes of `other` are in here.
     pub fn covers(&self, other: &Self) -> bool {
         self.and(other) == *other
     }
 
-    /// What both allow.
+    /// The scopes that both have.
     pub fn and(&self, other: &Self) -> Self {
         Self {
             read: self.read && other.read,
@@ -61,7 +61,7 @@ impl Scopes {
 impl FromStr for Scopes {
     type Err = NoScope;
 
-    /// Words parted by spaces or commas, in any order.
+    /// Words separated by spaces or commas, in any order.
     fn from_str(text: &str) -> Result<Self, NoScope> {
         let mut scopes = Self::default();
         for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
@@ -99,11 +99,11 @@ impl From<Scopes> for String {
     }
 }
 
-/// What passes without a question in the sessions that a client opens.
+/// Which calls pass without a question in the sessions that a client opens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grant {
-    /// No more than the server lets pass anyway.
+    /// Only those that the server's own mode lets pass.
     #[default]
     None,
     /// File edits pass.

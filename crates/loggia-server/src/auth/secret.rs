@@ -1,10 +1,9 @@
-//! Secrets, and what is kept of them: nothing that could be sent again.
+//! Secrets of clients and their hashes.
 //!
-//! A client's secret is 256 bits of chance, and what is kept of it is its argon2id hash. The cost is
-//! the lowest that is recommended for passwords (19 MiB, two passes): nobody guesses such a secret
-//! at any cost, so what matters more is what a stranger can make this machine spend. Hence only a
-//! few are checked at a time, on threads where nothing else waits, and a line that is too long is
-//! turned away.
+//! A client's secret has 256 random bits, and its argon2id hash is stored. The cost is the lowest that is
+//! recommended for passwords (19 MiB, two passes): such a secret cannot be guessed at any cost, so the
+//! cost of a check to this machine matters more. Only a few secrets are checked at a time, on blocking
+//! threads, and further requests are refused when too many wait.
 
 use std::sync::Arc;
 
@@ -18,17 +17,17 @@ use tokio::sync::Semaphore;
 
 const MEMORY_KIB: u32 = 19 * 1024;
 const PASSES: u32 = 2;
-/// What is read back may not ask for more than this.
+/// Limits for hashes that are read back.
 const MOST_MEMORY_KIB: u32 = 256 * 1024;
 const MOST_PASSES: u32 = 16;
 const HASH: usize = 32;
 
-/// Checked at a time; each needs [`MEMORY_KIB`].
+/// Checks at a time; each needs [`MEMORY_KIB`].
 const AT_A_TIME: usize = 2;
-/// Checked or waiting for it.
-const LINE: usize = 64;
+/// Checks that run or wait.
+const MOST_WAITING: usize = 64;
 
-/// A text that must not be shown. It has no `Debug`, `Display`, `Serialize` or `PartialEq`.
+/// A secret text. It has no `Debug`, `Display`, `Serialize` or `PartialEq`.
 pub struct Secret(String);
 
 impl Secret {
@@ -36,12 +35,12 @@ impl Secret {
         Self(text)
     }
 
-    /// One that nobody can guess.
-    pub fn fresh() -> Result<Self, NoChance> {
+    /// A random secret.
+    pub fn fresh() -> Result<Self, NoRandomness> {
         Ok(Self(URL_SAFE_NO_PAD.encode(random::<32>()?)))
     }
 
-    /// For the one time that it is shown to its owner.
+    /// For showing it to its owner once.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -51,23 +50,23 @@ impl Secret {
     }
 }
 
-/// The system gave no random numbers.
+/// The system provided no random numbers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("the system gives no random numbers: {0}")]
-pub struct NoChance(String);
+#[error("the system provides no random numbers: {0}")]
+pub struct NoRandomness(String);
 
-pub(super) fn random<const N: usize>() -> Result<[u8; N], NoChance> {
+pub(super) fn random<const N: usize>() -> Result<[u8; N], NoRandomness> {
     let mut bytes = [0; N];
-    getrandom::fill(&mut bytes).map_err(|error| NoChance(error.to_string()))?;
+    getrandom::fill(&mut bytes).map_err(|error| NoRandomness(error.to_string()))?;
     Ok(bytes)
 }
 
-/// A short name that is nobody else's.
-pub(super) fn serial() -> Result<String, NoChance> {
+/// A short unique id.
+pub(super) fn serial() -> Result<String, NoRandomness> {
     Ok(URL_SAFE_NO_PAD.encode(random::<12>()?))
 }
 
-/// What is kept of a secret.
+/// The hash of a secret.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct SecretHash {
     memory_kib: u32,
@@ -77,8 +76,8 @@ pub struct SecretHash {
 }
 
 impl SecretHash {
-    /// Takes as long as checking one: not for the runtime's threads.
-    pub fn of(secret: &Secret) -> Result<Self, NoChance> {
+    /// Takes as long as a check: call it off the runtime's threads.
+    pub fn of(secret: &Secret) -> Result<Self, NoRandomness> {
         let salt = random::<16>()?;
         let mut kept = Self {
             memory_kib: MEMORY_KIB,
@@ -86,13 +85,13 @@ impl SecretHash {
             salt: URL_SAFE_NO_PAD.encode(salt),
             hash: String::new(),
         };
-        let hash = kept.compute(secret).ok_or_else(|| NoChance("argon2 failed".into()))?;
+        let hash = kept.compute(secret).ok_or_else(|| NoRandomness("argon2 failed".into()))?;
         kept.hash = URL_SAFE_NO_PAD.encode(hash);
         Ok(kept)
     }
 
-    /// One that no secret fits, at the same cost: for clients that do not exist.
-    fn decoy() -> Result<Self, NoChance> {
+    /// A hash that no secret fits, for clients that do not exist.
+    fn decoy() -> Result<Self, NoRandomness> {
         let [salt, hash] = [random::<16>()?.to_vec(), random::<HASH>()?.to_vec()];
         let [salt, hash] = [salt, hash].map(|bytes| URL_SAFE_NO_PAD.encode(bytes));
         Ok(Self { memory_kib: MEMORY_KIB, passes: PASSES, salt, hash })
@@ -123,29 +122,33 @@ pub struct Crowded;
 
 /// Checks secrets, a few at a time.
 pub struct Checker {
-    line: Arc<Semaphore>,
-    turns: Arc<Semaphore>,
+    waiting: Arc<Semaphore>,
+    running: Arc<Semaphore>,
     decoy: SecretHash,
 }
 
 impl Checker {
-    pub fn new() -> Result<Self, NoChance> {
-        let (line, turns) = (Semaphore::new(LINE), Semaphore::new(AT_A_TIME));
-        Ok(Self { line: Arc::new(line), turns: Arc::new(turns), decoy: SecretHash::decoy()? })
+    pub fn new() -> Result<Self, NoRandomness> {
+        let (waiting, running) = (Semaphore::new(MOST_WAITING), Semaphore::new(AT_A_TIME));
+        Ok(Self {
+            waiting: Arc::new(waiting),
+            running: Arc::new(running),
+            decoy: SecretHash::decoy()?,
+        })
     }
 
-    /// Whether the secret is the one that was kept. Where none was, it takes as long to say no.
+    /// Whether the secret fits the hash. Without a hash the answer is no, after the same time.
     pub async fn fits(&self, kept: Option<SecretHash>, secret: Secret) -> Result<bool, Crowded> {
-        let place = self.line.clone().try_acquire_owned().map_err(|_| Crowded)?;
-        let turn = self.turns.clone().acquire_owned().await.map_err(|_| Crowded)?;
+        let waiting = self.waiting.clone().try_acquire_owned().map_err(|_| Crowded)?;
+        let running = self.running.clone().acquire_owned().await.map_err(|_| Crowded)?;
         let known = kept.is_some();
         let kept = kept.unwrap_or_else(|| self.decoy.clone());
         let checked = tokio::task::spawn_blocking(move || {
-            // Until it is done, also if nobody waits for it any more.
-            let _held = (place, turn);
+            // Held until the check is done, also if the request is gone.
+            let _held = (waiting, running);
             kept.fits(&secret)
         });
-        // It cannot fail but by a panic, which was reported where it happened.
+        // It fails only by a panic, which was reported where it happened.
         Ok(checked.await.unwrap_or(false) && known)
     }
 }
@@ -177,14 +180,13 @@ mod tests {
         assert_eq!(checker.fits(Some(costly), secret(fresh.reveal())).await, Ok(false));
     }
 
-    /// A10. A name that is not registered must not answer faster: measured in turns, so that a busy
-    /// machine slows down both.
-    /// What this thread has worked: a busy machine adds nothing to it.
+    /// The processor time of this thread, which does not depend on the load of the machine.
     fn worked() -> std::time::Duration {
         let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
         std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
     }
 
+    /// A10: a name that is not registered must not be answered faster.
     #[test]
     fn a_client_that_does_not_exist_costs_as_much() {
         let (kept, decoy) =
@@ -199,7 +201,7 @@ mod tests {
                 times.push(worked() - begun);
             }
         }
-        // The quickest: what others do to the memory is not the hash's.
+        // The quickest, because other processes slow down the memory.
         let quickest = |times: Vec<std::time::Duration>| times.iter().min().unwrap().as_secs_f64();
         let [known, unknown, other] = times.map(quickest);
         for ratio in [unknown / known, other / known] {
@@ -208,12 +210,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_long_line_is_turned_away() {
+    async fn too_many_waiting_checks_are_refused() {
         let checker = Checker::new().unwrap();
-        let held = checker.line.clone().try_acquire_many_owned(LINE as u32).unwrap();
+        let held = checker.waiting.clone().try_acquire_many_owned(MOST_WAITING as u32).unwrap();
         assert_eq!(checker.fits(None, secret("x")).await, Err(Crowded));
         drop(held);
         assert_eq!(checker.fits(None, secret("x")).await, Ok(false));
-        assert_eq!(checker.line.available_permits(), LINE, "every place is free again");
+        assert_eq!(checker.waiting.available_permits(), MOST_WAITING, "every permit is free again");
     }
 }

@@ -1,8 +1,8 @@
 //! Bearer tokens from a file that only its owner can read.
 //!
-//! Tokens are kept as SHA-256 digests and compared in constant time, all of them on every attempt:
-//! neither the place of a wrong byte nor the number of tokens shows in the time it takes (A10). The
-//! text of a token is never stored, printed or logged.
+//! Tokens are kept as SHA-256 digests and compared in constant time, all of them for each request, so that the
+//! time shows neither the position of a wrong byte nor which token matched (A10). The text of a token is
+//! never stored, printed or logged.
 
 use std::fs::OpenOptions;
 use std::io::Read;
@@ -23,7 +23,7 @@ const SHORTEST: usize = 16;
 const LONGEST: usize = 4_096;
 const LARGEST_FILE: u64 = 64 * 1024;
 
-/// Why a token file can not be used.
+/// Why a token file cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TokenFileError {
     #[error("the token file {path} cannot be read: {error}")]
@@ -45,7 +45,7 @@ pub enum TokenFileError {
 }
 
 /// The tokens of a file: one a line, as `TOKEN` or `NAME:TOKEN`; lines that begin with `#` are
-/// remarks.
+/// comments.
 pub struct TokenFile {
     tokens: Vec<Token>,
 }
@@ -78,7 +78,7 @@ impl TokenFile {
         Ok(Self { tokens })
     }
 
-    /// The name of the token, if it is one of ours. Every token is compared every time.
+    /// The name of the token, if it is in the file.
     fn find(&self, presented: &Secret) -> Option<&str> {
         let presented = presented.digest();
         let mut found = 0u64;
@@ -113,12 +113,12 @@ impl Token {
     }
 }
 
-/// What RFC 6750 allows behind `Bearer`.
+/// The characters that RFC 6750 allows in a bearer token.
 fn is_bearer(text: &str) -> bool {
     text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._~+/=".contains(&byte))
 }
 
-/// The file is checked through the descriptor it is read from, so it can not be exchanged between.
+/// Checks the descriptor that it reads from, so that the file cannot be replaced in between.
 fn read_private(path: &Path) -> Result<String, TokenFileError> {
     let unreadable = |error| TokenFileError::Unreadable { path: path.to_owned(), error };
     let mut options = OpenOptions::new();
@@ -151,7 +151,7 @@ fn read_private(path: &Path) -> Result<String, TokenFileError> {
 impl Scheme for TokenFile {
     fn judge<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Judged> {
         let principal = self.principal(request);
-        std::future::ready(principal.map_or(Judged::Nobody, Judged::Somebody)).boxed()
+        std::future::ready(principal.map_or(Judged::Unknown, Judged::Accepted)).boxed()
     }
 
     fn is_chosen(&self) -> bool {

@@ -54,7 +54,7 @@ pub(super) async fn serve(
     let close = tokio::select! {
         close = updates.send_all(&mut sink, after) => close,
         close = commands.take_all(reader) => close,
-        () = caller.principal.tenure.clone().over() => Close::CREDENTIAL_EXPIRED,
+        () = caller.principal.lifetime.clone().ended() => Close::CREDENTIAL_EXPIRED,
     };
     close.send(&mut sink).await;
 }
@@ -160,7 +160,7 @@ impl Commands<'_> {
                 Err(close) => return close,
             };
             let answer = match message {
-                Message::Text(_) if !self.caller.principal.tenure.holds().await => {
+                Message::Text(_) if !self.caller.principal.lifetime.is_valid().await => {
                     return Close::CREDENTIAL_EXPIRED;
                 }
                 Message::Text(words) => match serde_json::from_str::<CommandRequest>(&words) {

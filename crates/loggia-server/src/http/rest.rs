@@ -89,8 +89,8 @@ async fn answer(
         Reply::Frame(value) => sse::once(&EventFormat::Events, &value),
         Reply::Frames(frames) => {
             let Envelope { caller, stopping, .. } = envelope;
-            let tenure = caller.principal.tenure;
-            sse::respond(EventFormat::Events, route.view(), frames, stopping, tenure, permit)
+            let lifetime = caller.principal.lifetime;
+            sse::respond(EventFormat::Events, route.view(), frames, stopping, lifetime, permit)
         }
     };
     Ok(named_extension(response, extension))

@@ -180,7 +180,7 @@ async fn respond(
         Ok(Reply::Frames(frames)) => {
             let Envelope { caller, stopping, .. } = envelope;
             let format = event_format(endpoint, &id);
-            sse::respond(format, view, frames, stopping, caller.principal.tenure, permit)
+            sse::respond(format, view, frames, stopping, caller.principal.lifetime, permit)
         }
         Err(error) => return failed(&error),
     };

@@ -132,9 +132,9 @@ pub async fn message(State(server): State<Arc<Server>>, request: Request) -> Res
         let answer = server.ask(asked, &caller, resume).await;
         match answer.map_err(|error| sdlc::in_its_words(error, at))? {
             Reply::Frames(frames) => {
-                let tenure = caller.principal.tenure;
+                let lifetime = caller.principal.lifetime;
                 let (format, view) = (EventFormat::Events, routes::SDLC);
-                Ok(sse::respond(format, view, frames, stopping, tenure, permit))
+                Ok(sse::respond(format, view, frames, stopping, lifetime, permit))
             }
             Reply::Frame(value) => Ok(sse::once(&EventFormat::Events, &value)),
             Reply::Value(_) => Err(Condition::Internal.into()),

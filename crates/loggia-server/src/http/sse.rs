@@ -11,7 +11,7 @@ use futures::Stream;
 use futures::future::BoxFuture;
 use loggia_wire::{Condition, Id, View, WireError, legacy};
 
-use crate::auth::Tenure;
+use crate::auth::CredentialLifetime;
 use crate::dispatch::TaskFrames;
 use crate::guard::{BytePermit, SMALL, StreamPermit};
 use crate::projection::EncodedFrame;
@@ -78,12 +78,12 @@ pub fn respond(
     view: View,
     frames: TaskFrames,
     stopping: Stopping,
-    tenure: Tenure,
+    lifetime: CredentialLifetime,
     permit: Option<StreamPermit>,
 ) -> Response {
-    let tenure = Box::pin(tenure.over());
+    let lifetime = Box::pin(lifetime.ended());
     let (over, sending) = (false, None);
-    let state = State { format, view, frames, stopping, tenure, over, permit, sending };
+    let state = State { format, view, frames, stopping, lifetime, over, permit, sending };
     response(Body::from_stream(events(state)))
 }
 
@@ -120,7 +120,7 @@ struct State {
     frames: TaskFrames,
     stopping: Stopping,
     /// Ready when the reader's credential expires.
-    tenure: BoxFuture<'static, ()>,
+    lifetime: BoxFuture<'static, ()>,
     over: bool,
     permit: Option<StreamPermit>,
     /// For the last frames, if they are large. They are sent when the next ones are asked for.
@@ -151,7 +151,7 @@ fn events(state: State) -> impl Stream<Item = Result<Bytes, std::convert::Infall
         state.sending = None;
         let event = tokio::select! {
             biased; // frames that are ready go out before the stream is ended
-            () = &mut state.tenure => {
+            () = &mut state.lifetime => {
                 state.over = true;
                 let error = Condition::Unauthenticated.into();
                 state.format.error(state.view, &error)

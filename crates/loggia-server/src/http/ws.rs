@@ -314,7 +314,7 @@ async fn serve(
     let outbox = Outbox(outbox);
     let silence = server.limits.silence;
     let query = Arc::new(query);
-    let tenure = caller.principal.tenure.clone();
+    let lifetime = caller.principal.lifetime.clone();
     let mut connection =
         Connection { server, caller, query, outbox, running: HashMap::new(), left: 0 };
     let progress = WriteProgress::new();
@@ -323,7 +323,7 @@ async fn serve(
     let close = tokio::select! {
         close = write(&mut sink, outgoing, stopping, silence, &progress) => close,
         close = connection.read(reader) => close,
-        () = tenure.over() => Close::CREDENTIAL_EXPIRED,
+        () = lifetime.ended() => Close::CREDENTIAL_EXPIRED,
     };
     close.send(&mut sink).await;
 }
@@ -390,7 +390,7 @@ impl Connection {
                 Err(close) => return close,
             };
             match message {
-                Message::Text(_) if !self.caller.principal.tenure.holds().await => {
+                Message::Text(_) if !self.caller.principal.lifetime.is_valid().await => {
                     return Close::CREDENTIAL_EXPIRED;
                 }
                 Message::Text(text) => Box::pin(self.take(&text, permit)).await,

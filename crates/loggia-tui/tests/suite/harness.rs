@@ -118,7 +118,7 @@ impl Host for MemoryHost {
     fn invite<'a>(&'a self, scopes: &'a str) -> BoxFuture<'a, Result<ShareFacts, String>> {
         Box::pin(async move {
             if scopes == "admin" {
-                return Err("a code gives no admin".to_owned());
+                return Err("a code cannot give admin".to_owned());
             }
             let invitation = Invitation {
                 code: "ABCD-EFGH".into(),

@@ -251,7 +251,7 @@ async fn a_device_is_let_in_by_a_code() {
     harness.sees("Good once, for read.").await.sees("--code ABCD-EFGH").await.sees("█").await;
     harness.types("x").sees_no("ABCD-EFGH").await;
     harness.types("/share<enter>").sees("ws://localhost:1234/ws").await.sees_no("ABCD").await;
-    harness.types("<esc>/share code admin<enter>").sees("a code gives no admin").await;
+    harness.types("<esc>/share code admin<enter>").sees("a code cannot give admin").await;
     // The session received nothing.
     assert_eq!(harness.handle.head(), loggia_core::Seq(1));
 }

@@ -108,7 +108,7 @@ fn time(at: Millis) -> String {
 fn explained(error: ClientError) -> anyhow::Error {
     match error {
         ClientError::Store(error) => error.into(),
-        ClientError::NoChance(_) | ClientError::Contended => error.into(),
+        ClientError::NoRandomness(_) | ClientError::Contended => error.into(),
         ClientError::Name
         | ClientError::Sample(_)
         | ClientError::Taken(_)
@@ -122,6 +122,6 @@ fn keys_explained(error: KeyError) -> anyhow::Error {
     match error {
         KeyError::Store(error) => error.into(),
         KeyError::TooMany => Usage(error.to_string()).into(),
-        KeyError::Contended | KeyError::Unreadable | KeyError::NoChance(_) => error.into(),
+        KeyError::Contended | KeyError::Unreadable | KeyError::NoRandomness(_) => error.into(),
     }
 }

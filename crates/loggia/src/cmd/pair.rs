@@ -83,6 +83,6 @@ fn explained(error: PairingError) -> anyhow::Error {
     match error {
         PairingError::NoScope | PairingError::Admin => Usage(error.to_string()).into(),
         PairingError::Store(error) => error.into(),
-        PairingError::Contended | PairingError::NoChance(_) => error.into(),
+        PairingError::Contended | PairingError::NoRandomness(_) => error.into(),
     }
 }

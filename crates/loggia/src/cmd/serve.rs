@@ -656,7 +656,7 @@ fn authenticator(
     let paths = |paths: &[&str]| paths.iter().map(|path| (*path).to_owned()).collect();
     let options = AuthOptions {
         public: paths(http::PUBLIC),
-        proving: paths(&[http::TOKEN]),
+        token_endpoints: paths(&[http::TOKEN]),
         token_always: paths(http::TOKEN_ALWAYS),
         require_token: args.require_token,
         allow_hidden_peers: args.allow_hidden_peers || config.allow_hidden_peers,

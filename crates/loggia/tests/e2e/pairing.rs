@@ -50,7 +50,7 @@ async fn a_code_on_the_screen_lets_one_terminal_in() {
     home.sees("no client has a token yet").sees(READY);
     home.types("/share code\r").sees("this session is not shared yet");
     home.types("/share 0\r").sees("Clients need a token: /share code").types("q");
-    home.types("/share code admin\r").sees("a code gives no admin");
+    home.types("/share code admin\r").sees("a code cannot give admin");
     home.types("/share code\r").sees("within 5 minutes, for: read prompt approve").sees("█");
     let (code, port) = shown(&home);
     home.types("q").sees_no(&code);
@@ -225,7 +225,7 @@ fn the_command_line_makes_codes() {
     let found = shape.unwrap().captures(&ran.out).unwrap_or_else(|| panic!("{}", ran.out));
     assert_eq!(found[1], found[2]);
     for (arguments, why) in [
-        (["--scope", "read,admin"], "a code gives no admin: register a client"),
+        (["--scope", "read,admin"], "a code cannot give admin: register a client"),
         (["--scope", "write"], "there is no scope `write`"),
     ] {
         let ran = machine.run(&["pair", arguments[0], arguments[1]]);

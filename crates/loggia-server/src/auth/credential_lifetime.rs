@@ -1,8 +1,7 @@
-//! How long a principal stays who it is: a stream that outlives its credential would be a way around
-//! its end. Without a credential that ends, for ever.
+//! Ends streams when their credential expires or is revoked. Local clients have no credential that ends.
 //!
-//! Ends are told by the monotonic clock, so that a clock that is set cuts nobody off early (R23), and
-//! by the store, which is asked once for all streams and not once for each.
+//! Expiry is measured by the monotonic clock, so that setting the wall clock ends no stream early (R23).
+//! Revocation is read from the store, once for all streams.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -16,21 +15,21 @@ use super::keys::{Keys, Ring};
 use super::oauth::OAuthError;
 use crate::time::now;
 
-/// How often an open stream looks whether its client is still there; half of what is promised.
-const LOOK: Duration = Duration::from_millis(500);
+/// How often an open stream checks for revocation; half of the documented second.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Clones are the same tenure.
+/// When the credential of a connection ends. Clones share it.
 #[derive(Clone, Default)]
-pub struct Tenure(Option<Arc<Held>>);
+pub struct CredentialLifetime(Option<Arc<Limited>>);
 
-struct Held {
+struct Limited {
     since: Instant,
     until: Instant,
     credential: Credential,
-    roster: Arc<Roster>,
+    active: Arc<ActiveCredentials>,
 }
 
-/// What a token stands on: a client as it was, and the key that signed.
+/// A token's client and serial, and the key that signed it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Credential {
     pub client: String,
@@ -38,27 +37,30 @@ pub(super) struct Credential {
     pub key: String,
 }
 
-impl Tenure {
-    pub(super) fn of(credential: Credential, rest: Duration, roster: Arc<Roster>) -> Self {
+impl CredentialLifetime {
+    pub(super) fn of(
+        credential: Credential,
+        rest: Duration,
+        active: Arc<ActiveCredentials>,
+    ) -> Self {
         let since = Instant::now();
-        Self(Some(Arc::new(Held { since, until: since + rest, credential, roster })))
+        Self(Some(Arc::new(Limited { since, until: since + rest, credential, active })))
     }
 
-    /// Whether it is so at this very moment, by the store and not by what it said a moment ago: asked
-    /// before anything is done for somebody whose connection stays open.
-    pub async fn holds(&self) -> bool {
+    /// Whether the credential is valid now, by the store and not by a cache. Checked before each request
+    /// of a connection that stays open.
+    pub async fn is_valid(&self) -> bool {
         let Some(held) = &self.0 else { return true };
-        Instant::now() < held.until && held.roster.has_now(&held.credential).await
+        Instant::now() < held.until && held.active.has_now(&held.credential).await
     }
 
-    /// Returns when the credential has expired or its client is no more what it was: within a second
-    /// of that.
-    pub async fn over(self) {
+    /// Returns within a second after the credential has expired or was revoked.
+    pub async fn ended(self) {
         let Some(held) = self.0 else { return std::future::pending().await };
         let revoked = async {
             loop {
-                sleep(LOOK).await;
-                if !held.roster.has(&held.credential, held.since).await {
+                sleep(CHECK_INTERVAL).await;
+                if !held.active.has(&held.credential, held.since).await {
                     return;
                 }
             }
@@ -70,7 +72,7 @@ impl Tenure {
     }
 }
 
-impl PartialEq for Tenure {
+impl PartialEq for CredentialLifetime {
     fn eq(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (None, None) => true,
@@ -80,29 +82,33 @@ impl PartialEq for Tenure {
     }
 }
 
-impl Eq for Tenure {}
+impl Eq for CredentialLifetime {}
 
-impl fmt::Debug for Tenure {
+impl fmt::Debug for CredentialLifetime {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(if self.0.is_some() { "Tenure(limited)" } else { "Tenure(unlimited)" })
+        out.write_str(if self.0.is_some() {
+            "CredentialLifetime(limited)"
+        } else {
+            "CredentialLifetime(unlimited)"
+        })
     }
 }
 
-/// The clients, their serials and the keys, as the store said a moment ago.
-pub(super) struct Roster {
+/// The serials of all clients and the keys, cached for [`CHECK_INTERVAL`].
+pub(super) struct ActiveCredentials {
     clients: Clients,
     keys: Arc<Keys>,
-    /// Not in the store.
+    /// The name and serial of a client that is not in the store.
     extra: Option<(String, String)>,
-    /// A lock, not a task: held for a look.
-    known: Mutex<Known>,
+    /// A lock, not a task: held to copy the cache.
+    cache: Mutex<Cache>,
 }
 
 #[derive(Default)]
-struct Known {
-    /// When somebody began to read last.
+struct Cache {
+    /// When the last read began.
     read: Option<Instant>,
-    then: Option<Snapshot>,
+    snapshot: Option<Snapshot>,
 }
 
 #[derive(Clone)]
@@ -112,26 +118,28 @@ struct Snapshot {
     ring: Arc<Ring>,
 }
 
-impl Roster {
+impl ActiveCredentials {
     pub fn new(clients: Clients, keys: Arc<Keys>, extra: Option<(String, String)>) -> Self {
-        Self { clients, keys, extra, known: Mutex::default() }
+        Self { clients, keys, extra, cache: Mutex::default() }
     }
 
-    /// Whether somebody who was there at `since` still is, as far as is known: what was read before
-    /// that says nothing.
+    /// Whether a credential that was valid at `since` still is, by the cache. A snapshot from before
+    /// `since` says nothing about it.
     async fn has(&self, credential: &Credential, since: Instant) -> bool {
         if self.is_due() {
             self.read().await;
         }
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).then.clone();
-        known.is_none_or(|known| {
+        let cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let snapshot = cache.snapshot.clone();
+        drop(cache);
+        snapshot.is_none_or(|known| {
             let serial = known.serials.get(&credential.client);
             known.begun <= since
                 || (is_signed(&known.ring, credential) && self.is_serial(credential, serial))
         })
     }
 
-    /// By the store, now. Where it does not answer, what is asked of it will fail as well.
+    /// By the store. If it cannot be read the answer is yes: the request itself will fail then.
     async fn has_now(&self, credential: &Credential) -> bool {
         let look = async || -> Result<bool, OAuthError> {
             let found = self.clients.find(&credential.client).await?;
@@ -151,17 +159,17 @@ impl Roster {
         extra.map(|(_, serial)| serial).or(found) == Some(serial)
     }
 
-    /// True for one of all who ask.
+    /// True for one caller in each interval.
     fn is_due(&self) -> bool {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let due = known.read.is_none_or(|read| read.elapsed() >= LOOK);
+        let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+        let due = cache.read.is_none_or(|read| read.elapsed() >= CHECK_INTERVAL);
         if due {
-            known.read = Some(Instant::now());
+            cache.read = Some(Instant::now());
         }
         due
     }
 
-    /// Where the store does not answer nobody is cut off: a new request will be.
+    /// If the store cannot be read, open streams stay; new requests fail.
     async fn read(&self) {
         let begun = Instant::now();
         let look = async || -> Result<Snapshot, OAuthError> {
@@ -171,8 +179,9 @@ impl Roster {
             Ok(Snapshot { begun, serials, ring })
         };
         match look().await {
-            Ok(then) => {
-                self.known.lock().unwrap_or_else(PoisonError::into_inner).then = Some(then);
+            Ok(snapshot) => {
+                let mut cache = self.cache.lock().unwrap_or_else(PoisonError::into_inner);
+                cache.snapshot = Some(snapshot);
             }
             Err(error) => tracing::error!(%error, "the clients cannot be read"),
         }
@@ -191,86 +200,91 @@ mod tests {
     use crate::auth::keys::OldTokens;
     use crate::auth::scope::{Grant, Scopes};
 
-    async fn stage() -> (Clients, Arc<Roster>, String) {
+    async fn stage() -> (Clients, Arc<ActiveCredentials>, String) {
         let store = Arc::new(MemoryStore::default());
         let (clients, keys) = (Clients::new(store.clone()), Arc::new(Keys::new(store)));
         clients.add("ann", Scopes::REGISTERED, Grant::None).await.unwrap();
         let serial = clients.find("ann").await.unwrap().unwrap().serial;
         keys.current().await.unwrap();
-        (clients.clone(), Arc::new(Roster::new(clients, keys, None)), serial)
+        (clients.clone(), Arc::new(ActiveCredentials::new(clients, keys, None)), serial)
     }
 
-    async fn tenure(roster: &Arc<Roster>, serial: &str, rest: u64) -> Tenure {
-        let key = roster.keys.current().await.unwrap().signing().unwrap().id.clone();
+    async fn lifetime(
+        active: &Arc<ActiveCredentials>,
+        serial: &str,
+        rest: u64,
+    ) -> CredentialLifetime {
+        let key = active.keys.current().await.unwrap().signing().unwrap().id.clone();
         let credential = Credential { client: "ann".into(), serial: serial.into(), key };
-        Tenure::of(credential, Duration::from_secs(rest), roster.clone())
+        CredentialLifetime::of(credential, Duration::from_secs(rest), active.clone())
     }
 
-    /// Whoever has seen a key must not go on where it once got in.
     #[tokio::test(start_paused = true)]
     async fn it_ends_with_the_key_that_signed() {
-        let (_, roster, serial) = stage().await;
-        let early = tenure(&roster, &serial, 3_630).await;
-        roster.keys.rotate(OldTokens::Stay).await.unwrap();
-        assert!(early.holds().await, "believed to its end");
-        let hour = tokio::time::timeout(Duration::from_secs(100), early.clone().over());
+        let (_, active, serial) = stage().await;
+        let early = lifetime(&active, &serial, 3_630).await;
+        active.keys.rotate(OldTokens::Stay).await.unwrap();
+        assert!(early.is_valid().await, "valid until it expires");
+        let hour = tokio::time::timeout(Duration::from_secs(100), early.clone().ended());
         hour.await.unwrap_err();
-        roster.keys.rotate(OldTokens::End).await.unwrap();
-        assert!(!early.holds().await);
+        active.keys.rotate(OldTokens::End).await.unwrap();
+        assert!(!early.is_valid().await);
         let begun = Instant::now();
-        early.over().await;
+        early.ended().await;
         assert!(begun.elapsed() <= Duration::from_secs(1), "{:?}", begun.elapsed());
-        assert!(tenure(&roster, &serial, 3_630).await.holds().await);
+        assert!(lifetime(&active, &serial, 3_630).await.is_valid().await);
     }
 
     /// Time is advanced by the runtime whenever nothing else is left to do.
     #[tokio::test(start_paused = true)]
     async fn it_lasts_as_long_as_the_token() {
-        let (_, roster, serial) = stage().await;
+        let (_, active, serial) = stage().await;
         let begun = Instant::now();
-        tenure(&roster, &serial, 3_630).await.over().await;
+        lifetime(&active, &serial, 3_630).await.ended().await;
         assert_eq!(begun.elapsed().as_secs(), 3_630);
-        let unlimited =
-            tokio::time::timeout(Duration::from_secs(1 << 30), Tenure::default().over());
+        let unlimited = tokio::time::timeout(
+            Duration::from_secs(1 << 30),
+            CredentialLifetime::default().ended(),
+        );
         assert!(unlimited.await.is_err());
     }
 
-    /// No time passes: what is revoked holds no longer when it is asked next.
+    /// No time passes between the revocation and the next check.
     #[tokio::test(start_paused = true)]
-    async fn it_is_known_at_once_to_who_asks() {
-        let (clients, roster, serial) = stage().await;
-        let first = tenure(&roster, &serial, 3_630).await;
-        assert!(first.holds().await && Tenure::default().holds().await);
+    async fn a_revocation_is_seen_by_the_next_check() {
+        let (clients, active, serial) = stage().await;
+        let first = lifetime(&active, &serial, 3_630).await;
+        assert!(first.is_valid().await && CredentialLifetime::default().is_valid().await);
         clients.rotate("ann").await.unwrap();
-        assert!(!first.holds().await);
+        assert!(!first.is_valid().await);
         let serial = clients.find("ann").await.unwrap().unwrap().serial;
-        let second = tenure(&roster, &serial, 3_630).await;
-        assert!(second.holds().await);
+        let second = lifetime(&active, &serial, 3_630).await;
+        assert!(second.is_valid().await);
         clients.revoke("ann").await.unwrap();
-        assert!(!second.holds().await);
+        assert!(!second.is_valid().await);
         clients.add("ann", Scopes::REGISTERED, Grant::None).await.unwrap();
-        assert!(!second.holds().await, "another one of this name");
+        assert!(!second.is_valid().await, "another one of this name");
         let serial = clients.find("ann").await.unwrap().unwrap().serial;
-        let short = tenure(&roster, &serial, 0).await;
-        assert!(!short.holds().await, "its time is over");
+        let short = lifetime(&active, &serial, 0).await;
+        assert!(!short.is_valid().await, "its time is over");
     }
 
     #[tokio::test(start_paused = true)]
     async fn it_ends_within_a_second_of_its_client() {
-        let (clients, roster, serial) = stage().await;
-        let early = tenure(&roster, &serial, 3_630).await;
-        tokio::time::timeout(Duration::from_secs(100), early.clone().over()).await.unwrap_err();
+        let (clients, active, serial) = stage().await;
+        let early = lifetime(&active, &serial, 3_630).await;
+        tokio::time::timeout(Duration::from_secs(100), early.clone().ended()).await.unwrap_err();
         clients.rotate("ann").await.unwrap();
-        // Somebody who came after what is known was read is not measured by it.
+        // A credential that is newer than the cache is not judged by it.
         let serial = clients.find("ann").await.unwrap().unwrap().serial;
-        let late = tenure(&roster, &serial, 3_630).await;
+        let late = lifetime(&active, &serial, 3_630).await;
         let begun = Instant::now();
-        early.over().await;
+        early.ended().await;
         assert!(begun.elapsed() <= Duration::from_secs(1), "{:?}", begun.elapsed());
-        tokio::time::timeout(Duration::from_secs(100), late.clone().over()).await.unwrap_err();
+        tokio::time::timeout(Duration::from_secs(100), late.clone().ended()).await.unwrap_err();
         clients.revoke("ann").await.unwrap();
         let begun = Instant::now();
-        late.over().await;
+        late.ended().await;
         assert!(begun.elapsed() <= Duration::from_secs(1), "{:?}", begun.elapsed());
     }
 }
