@@ -1,8 +1,8 @@
-//! Which requests are looked at: from a client that meant this server, not from a web page, and
-//! small enough. The first check of every request on every route, also of those that do not exist.
+//! The first check of every request, also for routes that do not exist: its host, its origin, its content type and its
+//! size.
 //!
-//! Against DNS rebinding, cross-site requests, other Loggias' webhooks and oversized bodies (A02, A03, A04, A39). Who asks is
-//! not known here (see `auth`), nor what is asked: no session, no dialect, no route.
+//! Protects against DNS rebinding, cross-site requests, webhooks of other Loggias and oversized bodies (A02, A03, A04,
+//! A39). Knows no client (see `auth`), session, dialect or route.
 
 mod body;
 mod bytes;
@@ -20,7 +20,7 @@ use axum::http::{HeaderMap, HeaderName, StatusCode};
 use http_body_util::Limited;
 
 pub use body::read_body;
-pub(crate) use body::{Room, is_grpc, read_away, read_growing_body};
+pub(crate) use body::{BodyShare, drain, is_grpc, read_growing_body};
 pub use bytes::{ByteLimits, BytePermit, ByteShares, Load, SMALL};
 pub use host::{Host, HostPort};
 pub(crate) use pages::Pages;
@@ -57,28 +57,28 @@ const CROSS_SITE: Rejection = Rejection::new(
 const NOTIFICATION: Rejection = Rejection::new(
     StatusCode::FORBIDDEN,
     "notification",
-    "A push notification of a Loggia is nobody's request: a webhook must not be a Loggia.",
+    "This is a push notification of a Loggia: a webhook must not be a Loggia.",
 );
 
-/// What a Loggia calls itself where it calls webhooks, before its version.
+/// The user agent of requests to webhooks, without the version.
 pub(crate) const NOTIFIER: &str = "loggia/";
-/// The header that makes a request a notification.
+/// The header of a notification.
 pub(crate) static NOTIFICATION_ID: HeaderName = HeaderName::from_static("webhook-id");
 
-/// By which a browser says where a request came from.
+/// The header by which a browser says where a request came from.
 static FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What the operator allows beyond this server's own names.
+/// Names, origins and limits that the operator sets.
 #[derive(Debug, Clone)]
 pub struct GuardOptions {
-    /// Names a proxy or a person uses: `name:port` exactly, or `name` for no port or ours.
+    /// Further names of this server: `name:port` exactly, or `name` for no port or ours.
     pub allowed_hosts: Vec<HostPort>,
     /// Origins as browsers write them: `https://console.example`.
     pub allowed_origins: Vec<String>,
-    /// Paths where forms are posted; their routes look at the content type.
+    /// Paths that accept forms; their routes check the content type.
     pub forms: Vec<String>,
     pub body_limit: usize,
-    /// Whether the server is reached by https.
+    /// Whether clients use https.
     pub encrypted: bool,
 }
 
@@ -90,7 +90,7 @@ impl Default for GuardOptions {
     }
 }
 
-/// The check itself; made once, for the addresses that the server listens on.
+/// The check, for the addresses that the server listens on.
 pub struct Guard {
     hosts: Vec<HostPort>,
     own_origins: Vec<String>,
@@ -104,7 +104,7 @@ pub struct Guard {
 #[derive(Debug, Clone, Copy)]
 struct WebScheme {
     name: &'static str,
-    /// Which clients leave out.
+    /// The default port, which clients leave out.
     port: u16,
 }
 
@@ -158,7 +158,7 @@ impl Guard {
         }
     }
 
-    /// The same body; one of unknown size ends with an error where the limit is.
+    /// The same body; one of unknown size fails at the limit.
     pub(crate) fn limit(&self, body: Body) -> Body {
         match body::is_counted(&body) {
             true => body,
@@ -187,15 +187,15 @@ impl Guard {
         Ok(())
     }
 
-    /// On the scheme's own port clients leave the port out.
+    /// Clients leave out the scheme's default port.
     fn is_ours(&self, host: &HostPort) -> bool {
         let usual = Some(self.scheme.port);
         let on_it = |ours: &HostPort| ours.port == usual && ours.host == host.host;
         self.hosts.contains(host) || (host.port.is_none() && self.hosts.iter().any(on_it))
     }
 
-    /// The address that the client came to, as it stands: where all addresses of a machine are
-    /// listened on, that is one of its own. A name that leads here by somebody's DNS is still none.
+    /// The address that the client connected to, for servers that listen on all addresses of the machine.
+    /// A foreign DNS name that resolves to this machine is not accepted.
     fn is_reached(&self, host: &HostPort, parts: &Parts) -> bool {
         let Some(at) = parts.extensions.get::<Peer>().map(Peer::server) else { return false };
         let port = host.port.unwrap_or(self.scheme.port);
@@ -209,7 +209,7 @@ impl Guard {
             (Some(_), Some(_)) => return Err(FOREIGN_ORIGIN),
             (Some(origin), None) => {
                 let origin = origin.to_str().map_err(|_| FOREIGN_ORIGIN)?.to_ascii_lowercase();
-                // The operator named it, so it is another site by intention.
+                // The operator allowed it, so it may be cross-site.
                 if self.allowed_origins.contains(&origin) {
                     return Ok(());
                 }
@@ -226,8 +226,8 @@ impl Guard {
     }
 }
 
-/// Whether another Loggia sent this because one of its clients named this server as a webhook. It is
-/// a process of our user, and would pass for the person; what is asked is its client's choice.
+/// Whether another Loggia sent this because one of its clients named this server as a webhook. That Loggia
+/// may run as our user, so its request would count as the user's although its client chose the content.
 fn is_notification(request: &Parts) -> bool {
     let agent = request.headers.get(USER_AGENT).map(|agent| agent.as_bytes());
     !request.method.is_safe()
@@ -235,8 +235,8 @@ fn is_notification(request: &Parts) -> bool {
         && agent.is_some_and(|agent| agent.starts_with(NOTIFIER.as_bytes()))
 }
 
-/// Whether a browser's page sent this, as far as browsers tell: such a request never stands for the
-/// person, even if the page is ours.
+/// Whether a web page sent this, according to the browser. Such a request needs a token, even from our own
+/// page.
 pub(crate) fn from_page(headers: &HeaderMap) -> bool {
     let site = headers.get(&FETCH_SITE);
     headers.contains_key(ORIGIN) || site.is_some_and(|site| site != "none")

@@ -16,6 +16,7 @@ pub mod grpc;
 pub mod guard;
 pub mod hook;
 pub mod http;
+mod keyed_semaphores;
 mod list;
 mod mode;
 mod not_found;

@@ -18,7 +18,7 @@ use crate::auth::{OAuth, Principal};
 use crate::clones::ClonePolicy;
 use crate::dispatch::out_of_scope;
 use crate::guard::{
-    ByteShares, Load, Rejection, Room, SMALL, StreamLimits, StreamPermit, Streams, read_body,
+    BodyShare, ByteShares, Load, Rejection, SMALL, StreamLimits, StreamPermit, Streams, read_body,
     read_growing_body,
 };
 use crate::hook::PromptHook;
@@ -223,7 +223,7 @@ impl Server {
         if exact.is_some_and(|size| size <= SMALL) {
             return read_body(body, BODY_LIMIT, BODY_TIME).await;
         }
-        let room = Room { bodies: &self.bodies, principal: &caller.principal.name };
+        let room = BodyShare { bodies: &self.bodies, principal: &caller.principal.name };
         let (bytes, permit) = read_growing_body(body, BODY_LIMIT, BODY_TIME, room).await?;
         caller.load.hold_body(permit);
         Ok(bytes)

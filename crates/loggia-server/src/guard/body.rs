@@ -1,6 +1,4 @@
-//! Bodies: what may be sent at all, how much of it, and for how long.
-//!
-//! Knows sizes and clocks; what the bytes mean is for the decoders.
+//! Bodies: their content type, size and time. Decodes nothing.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,12 +34,12 @@ const NO_ROOM: Rejection = Rejection::new(
 .retry_after(Duration::from_secs(5))
 .closing();
 
-/// Room that is made before the first byte arrives, whatever a client announces.
-const FIRST_ROOM: u64 = 64 * 1024;
+/// The most bytes that are allocated for an announced length.
+const FIRST_ALLOCATION: u64 = 64 * 1024;
 
-/// What is still read of a body that nobody wants.
-const AWAY_BYTES: usize = 64 * 1024;
-const AWAY_TIME: Duration = Duration::from_millis(250);
+/// How much of a refused body is read and dropped, and for how long.
+const DRAINED_BYTES: usize = 64 * 1024;
+const DRAIN_TIME: Duration = Duration::from_millis(250);
 
 /// Refuses by the head alone, before a byte of the body is read.
 pub(super) fn check(parts: &Parts, body: &Body, limit: u64) -> Result<(), Rejection> {
@@ -57,18 +55,18 @@ pub(super) fn check(parts: &Parts, body: &Body, limit: u64) -> Result<(), Reject
     Ok(())
 }
 
-/// What changes something is JSON.
+/// Requests that change something must be JSON or gRPC.
 pub(super) fn check_type(parts: &Parts, body: &Body) -> Result<(), Rejection> {
     let changes = [Method::POST, Method::PUT, Method::PATCH, Method::DELETE];
-    let spoken = is_json(&parts.headers, || has_body(parts, body)) || is_grpc(parts);
-    if changes.contains(&parts.method) && !spoken {
+    let accepted = is_json(&parts.headers, || has_body(parts, body)) || is_grpc(parts);
+    if changes.contains(&parts.method) && !accepted {
         return Err(NOT_JSON);
     }
     Ok(())
 }
 
-/// Whether the size is certain before reading. Asks the body and not the headers: they may announce
-/// a length beside a transfer encoding, which then counts for nothing.
+/// Whether the size is known before reading. Asks the body and not the headers, whose length is ignored
+/// beside a transfer encoding.
 pub(super) fn is_counted(body: &Body) -> bool {
     body.size_hint().exact().is_some()
 }
@@ -83,8 +81,8 @@ fn has_body(parts: &Parts, body: &Body) -> bool {
         || !body.is_end_stream()
 }
 
-/// One content type, exactly one of ours, parameters aside. Browsers send neither of them across
-/// origins without asking first.
+/// Exactly one content type, one of ours, without regard to parameters. Browsers send these across origins
+/// only after a preflight request.
 fn is_json(headers: &HeaderMap, has_body: impl FnOnce() -> bool) -> bool {
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     match (types.next(), types.next()) {
@@ -100,7 +98,7 @@ fn is_json(headers: &HeaderMap, has_body: impl FnOnce() -> bool) -> bool {
     }
 }
 
-/// gRPC is HTTP/2 with a content type of its own, which no page sends without asking first either.
+/// gRPC is HTTP/2 with its own content type, for which browsers need a preflight request as well.
 pub(crate) fn is_grpc(parts: &Parts) -> bool {
     let mut types = parts.headers.get_all(CONTENT_TYPE).iter();
     let only = types.next().filter(|_| types.next().is_none());
@@ -113,9 +111,9 @@ pub(crate) fn is_grpc(parts: &Parts) -> bool {
     parts.version == Version::HTTP_2 && parts.method == Method::POST && essence.is_some_and(grpc)
 }
 
-/// Takes what is on its way of a body that is refused. On HTTP/2 a refusal in the middle of one
-/// resets the stream, which some clients report instead of the answer; HTTP/1.1 does this itself.
-pub(crate) async fn read_away(parts: &Parts, body: Body) {
+/// Reads the rest of a refused body. On HTTP/2 an early answer resets the stream, which some clients report
+/// instead of the answer; for HTTP/1.1 hyper does this.
+pub(crate) async fn drain(parts: &Parts, body: Body) {
     if parts.version != Version::HTTP_2 || body.is_end_stream() {
         return;
     }
@@ -124,13 +122,13 @@ pub(crate) async fn read_away(parts: &Parts, body: Body) {
         let mut read = 0;
         while let Some(Ok(chunk)) = chunks.next().await {
             read += chunk.len();
-            if read > AWAY_BYTES {
+            if read > DRAINED_BYTES {
                 return;
             }
         }
     };
-    // Whatever is left after that time is the client's problem.
-    let _ = tokio::time::timeout(AWAY_TIME, reading).await;
+    // A client that sends more may not see the answer.
+    let _ = tokio::time::timeout(DRAIN_TIME, reading).await;
 }
 
 /// The whole body, if it is at most `limit` bytes and arrives within `timeout`.
@@ -144,24 +142,24 @@ pub async fn read_body(body: Body, limit: usize, timeout: Duration) -> Result<By
     }
 }
 
-/// Where the bytes of large bodies are counted, and for whom.
-pub(crate) struct Room<'a> {
+/// The count of bytes of large bodies, and the principal.
+pub(crate) struct BodyShare<'a> {
     pub bodies: &'a ByteShares,
     pub principal: &'a Arc<str>,
 }
 
-impl Room<'_> {
+impl BodyShare<'_> {
     async fn wait(&self, bytes: usize) -> Result<BytePermit, Rejection> {
         self.bodies.acquire(self.principal, bytes).await.ok_or(NO_ROOM)
     }
 }
 
-/// The same; before more than [`SMALL`] bytes are in memory, there must be room for as many as there may be.
+/// The same, with a permit before more than [`SMALL`] bytes are in memory.
 pub(crate) async fn read_growing_body(
     body: Body,
     limit: usize,
     timeout: Duration,
-    room: Room<'_>,
+    share: BodyShare<'_>,
 ) -> Result<(Bytes, Option<BytePermit>), Rejection> {
     if body.size_hint().lower() > limit as u64 {
         return Err(Rejection::body_too_large());
@@ -169,7 +167,7 @@ pub(crate) async fn read_growing_body(
     let exact = body.size_hint().exact().and_then(|size| usize::try_from(size).ok());
     let reading = async {
         if let Some(exact) = exact {
-            let permit = room.wait(exact).await?;
+            let permit = share.wait(exact).await?;
             return Ok((collect(body, limit).await?, Some(permit)));
         }
         let mut chunks = body.into_data_stream();
@@ -182,7 +180,7 @@ pub(crate) async fn read_growing_body(
                 return Err(Rejection::body_too_large());
             }
             if length > SMALL && permit.is_none() {
-                permit = Some(room.wait(limit).await?);
+                permit = Some(share.wait(limit).await?);
             }
             whole.extend_from_slice(&chunk);
         }
@@ -195,7 +193,7 @@ pub(crate) async fn read_growing_body(
 }
 
 async fn collect(body: Body, limit: usize) -> Result<Bytes, Rejection> {
-    let expected = body.size_hint().lower().min(FIRST_ROOM);
+    let expected = body.size_hint().lower().min(FIRST_ALLOCATION);
     let mut chunks = body.into_data_stream();
     let Some(first) = chunks.next().await else { return Ok(Bytes::new()) };
     let first = first.map_err(|error| broken(&error))?;
@@ -218,7 +216,7 @@ fn within(only: Bytes, limit: usize) -> Result<Bytes, Rejection> {
     if only.len() > limit { Err(Rejection::body_too_large()) } else { Ok(only) }
 }
 
-/// The guard's own count runs out as an error of the body.
+/// The guard's size limit arrives as an error of the body.
 fn broken(error: &(dyn std::error::Error + 'static)) -> Rejection {
     let mut cause = Some(error);
     while let Some(error) = cause {

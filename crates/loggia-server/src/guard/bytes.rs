@@ -1,22 +1,23 @@
-//! How many bytes of large requests and replies are in memory at a time: of each principal, and of all.
+//! Bounds the bytes of large requests and replies in memory, for each principal and in all.
 //!
-//! A request waits for its bytes, for a while, and is refused if they do not become free. Knows names and numbers.
+//! A request waits for its bytes for a while, and is refused if they do not become free.
 
-use std::collections::HashMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Up to here nothing is counted: there are no more of them than connections.
+use crate::keyed_semaphores::KeyedSemaphores;
+
+/// Smaller ones are not counted: their number is bounded by the connections.
 pub const SMALL: usize = 64 * 1024;
 
-/// What is counted at once.
+/// Bytes of one permit.
 const UNIT: usize = 1024;
 
 /// How long a request waits for its bytes.
-const PATIENCE: Duration = Duration::from_secs(10);
+const WAIT: Duration = Duration::from_secs(10);
 
 /// Bytes of one principal, and of all together.
 #[derive(Debug, Clone, Copy)]
@@ -36,8 +37,7 @@ impl Default for ByteLimits {
 pub struct ByteShares {
     limits: ByteLimits,
     all: Arc<Semaphore>,
-    /// A lock, not a task: held for one look-up. An entry lives while a permit of its principal does.
-    each: Arc<Mutex<HashMap<Arc<str>, Weak<Semaphore>>>>,
+    each: Arc<KeyedSemaphores>,
 }
 
 /// Bytes that are counted until this is dropped.
@@ -45,53 +45,38 @@ pub struct ByteShares {
 pub struct BytePermit {
     _own: OwnedSemaphorePermit,
     _all: OwnedSemaphorePermit,
-    /// Keeps the principal's count.
-    _share: Arc<Semaphore>,
 }
 
 impl ByteShares {
     pub fn new(limits: ByteLimits) -> Self {
         let all = Arc::new(Semaphore::new(limits.all / UNIT));
-        Self { limits, all, each: Arc::default() }
+        let each = Arc::new(KeyedSemaphores::new(limits.share / UNIT));
+        Self { limits, all, each }
     }
 
-    /// Room for so many bytes; None if there was none for too long. What is larger than a share takes all of it.
+    /// Waits for a permit; None after a timeout. More bytes than a share count as the whole share.
     pub async fn acquire(&self, principal: &Arc<str>, bytes: usize) -> Option<BytePermit> {
-        let share = self.share(principal);
         let units = self.units(bytes);
         let acquiring = async {
-            // Its own share first: a principal that waits for itself takes nothing from others.
-            let own = share.clone().acquire_many_owned(units).await.ok()?;
+            // The principal's share first: a principal that waits for its own bytes takes none from others.
+            let own = self.each.of(principal).acquire_many_owned(units).await.ok()?;
             let all = self.all.clone().acquire_many_owned(units).await.ok()?;
-            Some((own, all))
+            Some(BytePermit { _own: own, _all: all })
         };
-        let (own, all) = tokio::time::timeout(PATIENCE, acquiring).await.ok()??;
-        Some(BytePermit { _own: own, _all: all, _share: share })
+        tokio::time::timeout(WAIT, acquiring).await.ok()?
     }
 
     /// The same without waiting.
     pub fn try_acquire(&self, principal: &Arc<str>, bytes: usize) -> Option<BytePermit> {
-        let share = self.share(principal);
         let units = self.units(bytes);
-        let own = share.clone().try_acquire_many_owned(units).ok()?;
+        let own = self.each.of(principal).try_acquire_many_owned(units).ok()?;
         let all = self.all.clone().try_acquire_many_owned(units).ok()?;
-        Some(BytePermit { _own: own, _all: all, _share: share })
+        Some(BytePermit { _own: own, _all: all })
     }
 
     fn units(&self, bytes: usize) -> u32 {
         let units = (bytes.min(self.limits.share) / UNIT).max(1);
         u32::try_from(units).unwrap_or(u32::MAX)
-    }
-
-    fn share(&self, principal: &Arc<str>) -> Arc<Semaphore> {
-        let mut each = self.each.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(share) = each.get(principal).and_then(Weak::upgrade) {
-            return share;
-        }
-        each.retain(|_, share| share.strong_count() > 0);
-        let share = Arc::new(Semaphore::new(self.limits.share / UNIT));
-        each.insert(principal.clone(), Arc::downgrade(&share));
-        share
     }
 }
 
@@ -101,12 +86,12 @@ impl Default for ByteShares {
     }
 }
 
-/// What one request holds: its body until it is handed on, and its reply until that is sent.
+/// The permits of one request: for its body until it is handed on, and for its reply until that is sent.
 #[derive(Default)]
 pub struct Load {
     /// Locks, not tasks: held to put a permit in or to take it out.
     body: Mutex<Option<BytePermit>>,
-    /// Several where one request holds several calls.
+    /// Several for a batch of calls.
     replies: Mutex<Vec<BytePermit>>,
 }
 
@@ -115,7 +100,7 @@ impl Load {
         *self.body.lock().unwrap_or_else(PoisonError::into_inner) = permit;
     }
 
-    /// The body is not in memory any more, or is counted elsewhere.
+    /// Called when the body is no longer in memory, or is counted elsewhere.
     pub(crate) fn release_body(&self) {
         self.hold_body(None);
     }
@@ -136,16 +121,16 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn one_waits_for_itself_and_others_go_on() {
+    async fn a_principal_waits_for_its_own_bytes_only() {
         let shares = ByteShares::new(ByteLimits { share: 100 * UNIT, all: 150 * UNIT });
         let (ann, bob): (Arc<str>, Arc<str>) = ("ann".into(), "bob".into());
-        let held = shares.acquire(&ann, 1_000 * UNIT).await.expect("all of a share");
-        assert!(shares.acquire(&ann, 1).await.is_none(), "for its own bytes in vain");
-        let other = shares.acquire(&bob, 50 * UNIT).await.expect("what is left");
-        assert!(shares.acquire(&bob, UNIT).await.is_none(), "nothing is left at all");
+        let held = shares.acquire(&ann, 1_000 * UNIT).await.expect("a whole share");
+        assert!(shares.acquire(&ann, 1).await.is_none(), "its share is taken");
+        let other = shares.acquire(&bob, 50 * UNIT).await.expect("the rest");
+        assert!(shares.acquire(&bob, UNIT).await.is_none(), "nothing is left");
         let waiting = shares.acquire(&bob, UNIT);
         let freed = async {
-            tokio::time::sleep(PATIENCE / 2).await;
+            tokio::time::sleep(WAIT / 2).await;
             drop(held);
         };
         assert!(tokio::join!(waiting, freed).0.is_some(), "it came in time");

@@ -1,8 +1,7 @@
 //! Host names as the guard compares them: parsed, whole, and never by prefix or suffix.
 //!
-//! Knows nothing of requests. A name is compared as text without regard to case, an address of
-//! version 6 as an address; forms that only some resolvers understand (`127.1`, `0x7f000001`,
-//! `localhost.`) are equal to nothing.
+//! Names are compared as text without regard to case, IPv6 addresses as addresses. Forms that only some
+//! resolvers understand (`127.1`, `0x7f000001`, `localhost.`) match nothing.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr};
@@ -16,13 +15,13 @@ pub struct HostPort {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Host {
-    /// Lower case. Addresses of version 4 stay text: only their usual form is ever compared.
+    /// Lower case. IPv4 addresses stay text: only their usual form can match.
     Name(String),
     V6(Ipv6Addr),
 }
 
 impl HostPort {
-    /// Nothing if the text is no host at all.
+    /// None if the text cannot be a host.
     pub fn parse(text: &str) -> Option<Self> {
         if let Some(rest) = text.strip_prefix('[') {
             let (address, port) = rest.split_once(']')?;
@@ -65,7 +64,7 @@ impl fmt::Display for HostPort {
     }
 }
 
-/// Digits only: `u16::from_str` would take a sign.
+/// Digits only: `u16::from_str` accepts a sign.
 fn parse_port(digits: &str) -> Option<u16> {
     let digits_only = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
     digits_only.then(|| digits.parse().ok())?

@@ -1,8 +1,7 @@
-//! Web pages of the origins that the operator allowed: what a browser has to be told before it lets
-//! them ask, and read what they are answered.
+//! CORS: lets web pages of the origins that the operator allowed send requests and read the answers.
 //!
-//! Exactly these origins, one at a time and never all. A page proves itself by a header that it sets
-//! itself, so nothing is ever said about cookies, which browsers would send unasked.
+//! An answer names one origin and never all. Pages authenticate by a header that they set themselves, so cookies,
+//! which browsers send by themselves, are never allowed.
 
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -16,26 +15,26 @@ use axum::response::{IntoResponse, Response};
 use super::{Guard, HostPort};
 
 const METHODS: &str = "GET, POST, DELETE";
-/// What clients of the bindings send.
+/// Request headers of the bindings.
 const SENT: &str = "Authorization, Content-Type, A2A-Version, A2A-Extensions, X-A2A-Extensions, \
                     Last-Event-ID, If-None-Match";
-/// What they read of an answer, beyond what browsers show to everybody.
+/// Answer headers that pages may read.
 const READ: &str = "A2A-Version, A2A-Extensions, ETag, Retry-After, WWW-Authenticate, \
                     X-Next-Page-Token";
-/// Seconds that a browser may remember what it was told.
-const REMEMBERED: u32 = 600;
+/// Seconds that a browser may cache a preflight answer.
+const MAX_AGE: u32 = 600;
 
-/// What the answer to a request tells a browser.
+/// The CORS headers of an answer.
 pub(crate) enum Pages {
-    /// There are no such origins: nothing.
+    /// None, because no origin is allowed.
     None,
-    /// That another origin could be answered differently.
+    /// Only `Vary`: another origin would get another answer.
     Others,
-    /// That the page it came from may read it.
+    /// The page of this origin may read the answer.
     Allowed(HeaderValue),
 }
 
-/// An origin as browsers write it: no path, and no port that the scheme has anyway.
+/// An origin as browsers write it: without a path and without the scheme's default port.
 pub fn read_origin(text: &str) -> Option<String> {
     let text = text.to_ascii_lowercase();
     let (scheme, host) = text.split_once("://")?;
@@ -52,7 +51,7 @@ pub fn read_origin(text: &str) -> Option<String> {
 }
 
 impl Guard {
-    /// A request under a name that is not ours gets none of this, whatever page it came from.
+    /// A request for a host that is not ours is never allowed.
     pub(crate) fn pages(&self, request: &Parts) -> Pages {
         if self.allowed_origins.is_empty() {
             return Pages::None;
@@ -75,8 +74,8 @@ impl Guard {
 }
 
 impl Pages {
-    /// The answer to a browser that asks whether an allowed page may ask. Nobody has to prove anything
-    /// for it: browsers send no credentials here, and nothing is done.
+    /// The answer to a preflight request of an allowed page. It needs no authentication: browsers send no
+    /// credentials with it, and it changes nothing.
     pub(crate) fn preflight(&self, request: &Parts) -> Option<Response> {
         let asks = request.method == Method::OPTIONS
             && request.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
@@ -85,7 +84,7 @@ impl Pages {
             let headers = [
                 (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS)),
                 (ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(SENT)),
-                (ACCESS_CONTROL_MAX_AGE, HeaderValue::from(REMEMBERED)),
+                (ACCESS_CONTROL_MAX_AGE, HeaderValue::from(MAX_AGE)),
             ];
             (StatusCode::NO_CONTENT, headers).into_response()
         })

@@ -1,8 +1,8 @@
-//! The answer of a closed door: a status, a stable word for programs and a sentence for people.
+//! The answer to a request that is refused before it is decoded: a status, a stable word for programs and a
+//! sentence for people.
 //!
-//! A rejection names no session, no path and no version, and repeats nothing that the client sent:
-//! whoever is turned away learns what to do about it and nothing else. How an RPC endpoint spells
-//! errors is not known here; it takes the parts and calls [`Rejection::respond`] with its own body.
+//! A rejection names no session, path or version, and repeats nothing that the client sent. RPC endpoints take
+//! its parts and call [`Rejection::respond`] with a body of their own form.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 
-/// Why a request goes no further.
+/// Why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rejection {
     pub status: StatusCode,
@@ -23,7 +23,7 @@ pub struct Rejection {
     pub retry_after: Option<Duration>,
     /// The value of `WWW-Authenticate`.
     pub challenge: Option<&'static str>,
-    /// What the client still sends is not going to be read.
+    /// Close the connection, because the rest of the body is not read.
     pub close: bool,
 }
 
@@ -74,8 +74,7 @@ impl Rejection {
         Self::new(StatusCode::BAD_REQUEST, "body-broken", message).closing()
     }
 
-    /// The status and headers of this rejection around another body, for dialects with errors of
-    /// their own shape.
+    /// A response with another body, for dialects with their own form of errors.
     pub fn respond(&self, body: impl Serialize) -> Response {
         let mut response = (self.status, Json(body)).into_response();
         let headers = response.headers_mut();
@@ -87,7 +86,7 @@ impl Rejection {
         if let Some(challenge) = self.challenge {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
         }
-        // HTTP/2 has no such header; hyper leaves it out there.
+        // hyper removes this header for HTTP/2.
         if self.close {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
         }

@@ -1,6 +1,4 @@
-//! How many streams each principal may hold open: a count, and permits that give their place back.
-//!
-//! Knows names and numbers; what a stream carries is not its business.
+//! Bounds the open streams of each principal.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,14 +27,14 @@ impl Default for StreamLimits {
 #[derive(Clone, Default)]
 pub struct Streams {
     limits: StreamLimits,
-    /// What large frames on their way count against.
+    /// Counts large frames that are being sent.
     replies: ByteShares,
-    /// A lock, not a task: held for one look-up, and a permit must return its place in `drop`.
+    /// A lock, not a task: held for one look-up, and needed in `drop`.
     open: Arc<Mutex<HashMap<Arc<str>, usize>>>,
 }
 
-/// One place; dropping it frees the place.
-#[must_use = "the place is free again as soon as the permit is dropped"]
+/// Counts one stream until it is dropped.
+#[must_use = "the stream is not counted once the permit is dropped"]
 pub struct StreamPermit {
     name: Arc<str>,
     open: Arc<Mutex<HashMap<Arc<str>, usize>>>,
@@ -44,7 +42,7 @@ pub struct StreamPermit {
 }
 
 impl StreamPermit {
-    /// Room for frames of so many bytes, until they are sent; None if there was none for too long.
+    /// A permit for large frames until they are sent; None after a timeout.
     pub(crate) async fn large(&self, bytes: usize) -> Option<BytePermit> {
         self.replies.acquire(&self.name, bytes).await
     }
@@ -61,7 +59,7 @@ impl Streams {
         self
     }
 
-    /// A place for one more stream, or 503 with a time to come back.
+    /// A permit for one more stream, or 503 with a time to retry after.
     pub fn admit(&self, principal: &Principal) -> Result<StreamPermit, Rejection> {
         let limit = if principal.local { self.limits.local } else { self.limits.remote };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
@@ -100,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn each_principal_has_its_own_places_and_gives_them_back() {
+    fn each_principal_has_its_own_count() {
         let streams = Streams::new(StreamLimits { remote: 1, local: 2 });
         let (near, far) = (principal("local:1000", true), principal("token:far", false));
         let held = [streams.admit(&near), streams.admit(&near), streams.admit(&far)];
@@ -112,7 +110,7 @@ mod tests {
         }
         assert!(streams.admit(&principal("token:other", false)).is_ok());
         drop(held);
-        assert!(streams.open.lock().unwrap().is_empty(), "nobody is remembered");
+        assert!(streams.open.lock().unwrap().is_empty(), "unused principals are dropped");
         assert!(streams.admit(&far).is_ok());
     }
 }

@@ -3,20 +3,12 @@
 //! Each count is a semaphore. A request takes a slot of the narrowest count first, so a principal whose requests hang
 //! waits for its own slots and leaves the rest to others.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use tokio::sync::OwnedSemaphorePermit;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use crate::keyed_semaphores::KeyedSemaphores;
 
 /// `N` counts, from the narrowest to the widest.
-pub(super) struct Slots<const N: usize>([Count; N]);
-
-/// A semaphore for each key that is in use.
-struct Count {
-    most: usize,
-    /// A lock, not a task: held for a look-up.
-    semaphores: Mutex<HashMap<String, Weak<Semaphore>>>,
-}
+pub(super) struct Slots<const N: usize>([KeyedSemaphores; N]);
 
 /// Taken while this lives.
 pub(super) struct Slot(
@@ -25,7 +17,7 @@ pub(super) struct Slot(
 
 impl<const N: usize> Slots<N> {
     pub fn new(most: [usize; N]) -> Self {
-        Self(most.map(|most| Count { most, semaphores: Mutex::default() }))
+        Self(most.map(KeyedSemaphores::new))
     }
 
     /// Waits for a slot of each count; those who wait for the same one get it in order.
@@ -33,28 +25,15 @@ impl<const N: usize> Slots<N> {
         let mut permits = Vec::with_capacity(N);
         for (count, key) in self.0.iter().zip(keys) {
             // No semaphore is ever closed.
-            permits.extend(count.semaphore(key).acquire_owned().await.ok());
+            permits.extend(count.of(key).acquire_owned().await.ok());
         }
         Slot(permits)
     }
 
     pub fn try_acquire(&self, keys: [&str; N]) -> Option<Slot> {
         let permits = self.0.iter().zip(keys);
-        let permits = permits.map(|(count, key)| count.semaphore(key).try_acquire_owned().ok());
+        let permits = permits.map(|(count, key)| count.of(key).try_acquire_owned().ok());
         permits.collect::<Option<_>>().map(Slot)
-    }
-}
-
-impl Count {
-    fn semaphore(&self, key: &str) -> Arc<Semaphore> {
-        let mut semaphores = self.semaphores.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = semaphores.get(key).and_then(Weak::upgrade) {
-            return found;
-        }
-        semaphores.retain(|_, semaphore| semaphore.strong_count() > 0);
-        let new = Arc::new(Semaphore::new(self.most));
-        semaphores.insert(key.to_owned(), Arc::downgrade(&new));
-        new
     }
 }
 
@@ -87,8 +66,6 @@ mod tests {
         }
         held.clear();
         assert_eq!(fill(&slots, "ann", "a").len(), 12);
-        let keys = |count: &Count| count.semaphores.lock().unwrap().len();
-        assert!(slots.0.iter().all(|count| keys(count) <= 1), "unused keys are dropped");
     }
 
     #[test]

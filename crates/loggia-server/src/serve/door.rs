@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use tower::{ServiceExt, service_fn};
 
 use crate::auth::Authenticator;
-use crate::guard::{Guard, Pages, Rejection, read_away};
+use crate::guard::{Guard, Pages, Rejection, drain};
 
 /// Writes a rejection in the form of the request's endpoint. None: the default form.
 pub type Render = fn(rejection: &Rejection, request: &Parts) -> Option<Response>;
@@ -66,7 +66,7 @@ impl Door {
                 Ok(Request::from_parts(parts, self.guard.limit(body)))
             }
             Err(rejection) => {
-                Box::pin(read_away(&parts, body)).await;
+                Box::pin(drain(&parts, body)).await;
                 Err(self.refuse(rejection, &parts))
             }
         }
