@@ -1,10 +1,11 @@
-//! Somebody who looks at an inbound message before it becomes a prompt, and may change its fate.
+//! The prompt hook: checks each inbound message before it becomes a prompt, and can rewrite, reject or
+//! answer it.
 //!
-//! The port, and what each of its decisions means to the client that sent the message. How somebody
-//! is asked is [`process`]. What must not be here: a decision of our own about a message.
+//! The port, and the effect of each decision on the client that sent the message. [`process`] runs a
+//! configured program as the hook.
 //!
-//! Every prompt that a client sends enters its session through this file: [`Passed`] is the only thing
-//! in this crate that becomes [`Command::Prompt`], and only a look at the message makes one.
+//! Every prompt of a client enters its session through this file: [`Passed`] is the only type in this crate
+//! that becomes [`Command::Prompt`], and only a passed check makes one.
 
 pub mod process;
 
@@ -25,13 +26,13 @@ use serde_json::Value;
 use crate::dispatch::{Recipient, Reply, StreamStart, submit};
 use crate::state::{Caller, Server};
 
-/// What a line of a person's own begins with where it is typed.
+/// The prefix of a command line that a person types.
 const LINE: char = '!';
 
-/// Asked about every inbound message, before anything is done with it.
+/// Asked about every inbound message before anything else is done with it.
 ///
-/// - Answers in bounded time and leaves nothing behind, also when nobody waits any more.
-/// - An error means that nobody looked: the message is refused.
+/// - Answers in bounded time and leaves nothing running, also when the future is dropped.
+/// - On an error the message is refused.
 pub trait PromptHook: Send + Sync + 'static {
     fn decide<'a>(&'a self, submitted: &'a Submitted)
     -> BoxFuture<'a, Result<Decision, HookError>>;
@@ -41,7 +42,7 @@ pub trait PromptHook: Send + Sync + 'static {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Submitted {
     pub event: &'static str,
-    /// The client's name for the message.
+    /// The client's id of the message.
     pub id: Option<String>,
     /// All text of the message, its parts separated by line breaks.
     pub text: String,
@@ -52,32 +53,31 @@ pub struct Submitted {
     /// None: the message begins a task.
     pub task: Option<TaskId>,
     pub origin: Origin,
-    /// The protocol's version.
+    /// The version of the protocol.
     pub version: &'static str,
     /// Whether the development-tool extension is on.
     pub extension: bool,
 }
 
-/// What becomes of a message.
+/// The decision about a message.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "decision", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Decision {
     Pass {},
-    /// It goes on with this text in the place of its own; what else it holds stays.
+    /// Replaces its text; other parts stay.
     Rewrite {
         text: String,
     },
     Reject {
         reason: String,
     },
-    /// The client gets these words, and no task begins.
+    /// The client gets this text, and no task is started.
     Answer {
         text: String,
     },
 }
 
-/// Why nobody looked at a message. For the operator: holds nothing of what the message or the hook
-/// said.
+/// Why the hook did not decide. For the operator's log: contains no text of the message or of the hook.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HookError {
     #[error("the prompt hook cannot be started: {0}")]
@@ -92,7 +92,7 @@ pub enum HookError {
     Unreadable(String),
 }
 
-/// A message that the hook let pass, as it wants it to be.
+/// A message that the hook passed, possibly rewritten.
 pub(crate) struct Passed(Box<Prompt>);
 
 impl Passed {
@@ -100,7 +100,7 @@ impl Passed {
         &self.0
     }
 
-    /// Under another task of the same session, such as one that was named for a callback.
+    /// For a task id that was made for a callback.
     pub fn task_mut(&mut self) -> &mut TaskChoice {
         &mut self.0.task
     }
@@ -115,8 +115,8 @@ impl Passed {
     }
 }
 
-/// What becomes of a message that somebody looked at.
-pub(crate) enum Looked {
+/// The result of the hook for a message.
+pub(crate) enum Checked {
     Passed(Passed),
     Rejected {
         prompt: Box<Prompt>,
@@ -130,12 +130,12 @@ pub(crate) enum Looked {
     },
 }
 
-/// A message that somebody looked at.
+/// What is done with a message after the hook.
 pub(crate) enum Screened {
     Goes(Passed),
-    /// It becomes a task that is over: what was said about it is found again under its id.
+    /// It becomes a finished task, so that clients find the decision by its id.
     Settled(Box<Prompt>, Screening),
-    /// The words are the whole answer: no task, no id.
+    /// The text is the whole answer, without a task.
     Answered(Reply),
 }
 
@@ -147,26 +147,26 @@ impl Server {
         self
     }
 
-    /// Lets the hook look at a prompt, if there is a hook and the caller may send that prompt.
-    pub(crate) async fn look(
+    /// Asks the hook about a prompt, if there is a hook and the caller may send that prompt.
+    pub(crate) async fn check_prompt(
         &self,
         prompt: Box<Prompt>,
         view: View,
         caller: &Caller,
-    ) -> Result<Looked, WireError> {
+    ) -> Result<Checked, WireError> {
         match &self.hook {
-            Some(hook) => Box::pin(self.look_by(hook.as_ref(), prompt, view, caller)).await,
-            None => Ok(Looked::Passed(Passed(prompt))),
+            Some(hook) => Box::pin(self.check_by(hook.as_ref(), prompt, view, caller)).await,
+            None => Ok(Checked::Passed(Passed(prompt))),
         }
     }
 
-    async fn look_by(
+    async fn check_by(
         &self,
         hook: &dyn PromptHook,
         mut prompt: Box<Prompt>,
         view: View,
         caller: &Caller,
-    ) -> Result<Looked, WireError> {
+    ) -> Result<Checked, WireError> {
         let session = self.addressed(&prompt, caller).await?;
         let submitted = Submitted {
             event: "prompt_submit",
@@ -181,36 +181,36 @@ impl Server {
             extension: view.has_extension(),
         };
         Ok(match consult(hook, &submitted).await? {
-            Decision::Pass {} => Looked::Passed(Passed(prompt)),
+            Decision::Pass {} => Checked::Passed(Passed(prompt)),
             Decision::Rewrite { text } => {
                 prompt.content = rewritten(prompt.content, text);
-                Looked::Passed(Passed(prompt))
+                Checked::Passed(Passed(prompt))
             }
-            Decision::Reject { reason } => Looked::Rejected { prompt, reason },
-            Decision::Answer { text } => Looked::Answered { prompt, text, session },
+            Decision::Reject { reason } => Checked::Rejected { prompt, reason },
+            Decision::Answer { text } => Checked::Answered { prompt, text, session },
         })
     }
 
-    /// The same for a message, and what its client gets where it does not pass.
+    /// The same, with the answer for a client whose message does not pass.
     pub(crate) async fn screen(
         &self,
         prompt: Box<Prompt>,
         view: View,
         caller: &Caller,
     ) -> Result<Screened, WireError> {
-        match self.look(prompt, view, caller).await? {
-            Looked::Passed(passed) => Ok(Screened::Goes(passed)),
+        match self.check_prompt(prompt, view, caller).await? {
+            Checked::Passed(passed) => Ok(Screened::Goes(passed)),
             // A task that goes on is not rejected: one message to it is.
-            Looked::Rejected { prompt, reason }
+            Checked::Rejected { prompt, reason }
                 if prompt.named_task().is_some() || !view.has_rejected_tasks() =>
             {
                 Err(Condition::Rejected { why: reason }.into())
             }
-            Looked::Rejected { mut prompt, reason } => {
+            Checked::Rejected { mut prompt, reason } => {
                 prompt.content = legacy::request::withheld(prompt.content);
                 Ok(Screened::Settled(prompt, Screening::Rejected { reason }))
             }
-            Looked::Answered { prompt, text, session } => {
+            Checked::Answered { prompt, text, session } => {
                 let (id, session) = (uuid::Uuid::now_v7().to_string(), shown(&prompt, session));
                 match (view.message(&session, &id, &text), prompt.delivery) {
                     (Some(value), Delivery::Stream) => Ok(Screened::Answered(Reply::Frame(value))),
@@ -224,7 +224,7 @@ impl Server {
         }
     }
 
-    /// Keeps a message that gets no turn in the log, where its task is found like any other.
+    /// Records a message without a turn in the log, so that its task is found like any other.
     pub(crate) async fn settle(
         &self,
         prompt: Box<Prompt>,
@@ -244,7 +244,7 @@ impl Server {
         self.deliver(&handle, task, &ack, StreamStart::Prompt, to).await
     }
 
-    /// The log's own part of it. None where another message has taken the task's name.
+    /// Appends it. None if another message has taken the task's id.
     pub(crate) async fn record(
         &self,
         prompt: &Prompt,
@@ -252,7 +252,7 @@ impl Server {
         caller: &Caller,
     ) -> Result<Option<(SessionHandle, Ack)>, WireError> {
         let wanted = self.session_name(prompt, caller).await?;
-        // It changes nothing in a session that there is.
+        // It does not change the settings of an existing session.
         let settings =
             AgentSettings { auto_execute: None, ..prompt.settings.clone().unwrap_or_default() };
         let handle = self.session_for(wanted.as_ref(), Some(&settings), caller).await?;
@@ -268,8 +268,8 @@ impl Server {
         }
     }
 
-    /// The same for what somebody types at an attached terminal: a message, or a command line of their
-    /// own, which the hook sees behind its `!`. The sentence is for them.
+    /// The same for input of an attached terminal: a message, or a command line, which the hook sees with
+    /// its `!`. The error is shown to the user.
     pub(crate) async fn screen_attached(
         &self,
         command: ClientCommand,
@@ -306,8 +306,8 @@ impl Server {
         }
     }
 
-    /// The session that a message is for, if it exists. An error if the caller may not know it: the
-    /// hook hears of no message that would be refused anyway.
+    /// The session that a message is for, if it exists. An error if the caller may not see it: the hook is
+    /// not asked about messages that are refused anyway.
     async fn addressed(
         &self,
         prompt: &Prompt,
@@ -321,7 +321,7 @@ impl Server {
             (None, crate::state::Shape::Many) => Ok(None),
             (Some(id), _) => match self.session(id, caller).await {
                 Ok(handle) => Ok(Some(handle.id().clone())),
-                // It may be opened by this message, under the name it gives.
+                // This message may open a session of that name.
                 Err(WireError::Condition(Condition::UnknownContext)) if self.is_many() => {
                     Ok(Some(id.clone()))
                 }
@@ -338,7 +338,7 @@ async fn consult(hook: &dyn PromptHook, submitted: &Submitted) -> Result<Decisio
     })
 }
 
-/// What a person would have typed. A line may become a message so, but no message a line.
+/// The rewritten input. A command line may become a message, but a message never becomes a command line.
 fn typed_instead(command: ClientCommand, text: String) -> ClientCommand {
     match command {
         ClientCommand::Shell { prompt, .. } => match text.strip_prefix(LINE) {
@@ -352,7 +352,7 @@ fn typed_instead(command: ClientCommand, text: String) -> ClientCommand {
     }
 }
 
-/// The text in the place of the first text part, everything else where it was.
+/// Puts the text in the place of the first text part and removes the other text parts.
 fn rewritten(mut content: Content, text: String) -> Content {
     let is_text = |part: &Part| matches!(part, Part::Text { .. });
     let parts = std::mem::take(&mut content.parts);
@@ -363,7 +363,7 @@ fn rewritten(mut content: Content, text: String) -> Content {
     Content { parts, ..content }
 }
 
-/// The context as its client names it, or will know it.
+/// The context id that the client knows, or will know.
 fn shown(prompt: &Prompt, session: Option<SessionId>) -> SessionId {
     let existing = session.map(|session| SessionId::from(context::shown(&session)));
     let named = prompt.session.clone().or(existing);

@@ -1,4 +1,4 @@
-//! What a rewritten message holds.
+//! Rewritten messages.
 
 use serde_json::json;
 
@@ -29,9 +29,9 @@ fn a_rewritten_message_keeps_what_is_not_text() {
     }
 }
 
-/// A line of one's own may become a message; nothing that was a message ever becomes a line.
+/// A command line may become a message, but a message never becomes a command line.
 #[test]
-fn what_is_typed_at_a_terminal_stays_what_it_may_be() {
+fn a_rewritten_message_is_never_a_command_line() {
     let line = || ClientCommand::Shell { prompt: "p".into(), line: "rm x".into() };
     let message = || ClientCommand::Prompt { prompt: "p".into(), content: Content::text("hi") };
     let said =

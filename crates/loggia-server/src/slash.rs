@@ -21,7 +21,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::dispatch::Reply;
-use crate::hook::Looked;
+use crate::hook::Checked;
 use crate::state::{Caller, Server, Shape, submit_error};
 
 /// How long the reply to a command that may ask waits for its question.
@@ -134,12 +134,12 @@ impl Server {
         let shares = self.is_many() && run.settings.is_none() && !command.may_ask();
         let wanted = run.session.or_else(|| shares.then(|| CONTEXT.into()));
         let prompt = Box::new(prompt_of(&command, view, wanted, run.settings));
-        let passed = match self.look(prompt, view, caller).await? {
-            Looked::Passed(passed) => passed,
-            Looked::Rejected { reason, .. } if view.waits_for_commands() => {
+        let passed = match self.check_prompt(prompt, view, caller).await? {
+            Checked::Passed(passed) => passed,
+            Checked::Rejected { reason, .. } if view.waits_for_commands() => {
                 return Err(Condition::Rejected { why: reason }.into());
             }
-            Looked::Rejected { reason, .. } => {
+            Checked::Rejected { reason, .. } => {
                 let error = WireError::from(Condition::Rejected { why: reason });
                 return value(&ExecuteSlashCommandResponse {
                     execution_id: String::new(),
@@ -147,7 +147,7 @@ impl Server {
                     message: error.to_string(),
                 });
             }
-            Looked::Answered { prompt, text, .. } => {
+            Checked::Answered { prompt, text, .. } => {
                 let name = run.path.join(" ");
                 return self.answered_command(*prompt, text, &name, view, caller).await;
             }

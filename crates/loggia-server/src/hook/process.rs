@@ -1,8 +1,8 @@
-//! The hook as a configured program: a message on its standard input, a decision on its output.
+//! Runs a configured program as the hook: a message on its standard input, a decision on its output.
 //!
-//! One process for each message, in a group of its own that is killed when the answer is there,
-//! when the time is up and when nobody waits any more. It sees the environment it is given and
-//! nothing of ours, and starts in `/`: what lies in a workspace must not decide what it runs.
+//! One process for each message, in its own process group, which is killed after the answer, after the
+//! timeout and when the request is dropped. It gets a configured environment and not ours, and starts in
+//! `/`, so that files of a workspace do not influence it.
 
 use std::ffi::OsString;
 use std::process::Stdio;
@@ -17,19 +17,19 @@ use tokio::sync::Semaphore;
 
 use super::{Decision, HookError, PromptHook, Submitted};
 
-/// What a hook may write: a rewritten message of the largest size, with every byte escaped.
+/// Bytes of a hook's output: a rewritten message of the largest size, with every byte escaped.
 const OUTPUT_LIMIT: usize = 6 * 1024 * 1024 + 1024;
-/// As for a message from outside.
+/// The same as for inbound messages.
 const TEXT_LIMIT: usize = 1024 * 1024;
-/// Hooks at a time; a message beyond them waits, at most for the time that its hook would have.
-const PLACES: usize = 16;
+/// Hooks at a time. Further messages wait, within the timeout of their hook.
+const AT_A_TIME: usize = 16;
 
 /// A configured program and its arguments.
 pub struct HookProgram {
     command: Vec<String>,
     environment: Vec<(OsString, OsString)>,
     time: Duration,
-    places: Arc<Semaphore>,
+    running: Arc<Semaphore>,
 }
 
 impl HookProgram {
@@ -40,17 +40,17 @@ impl HookProgram {
         environment: Vec<(OsString, OsString)>,
         time: Duration,
     ) -> Self {
-        Self { command, environment, time, places: Arc::new(Semaphore::new(PLACES)) }
+        Self { command, environment, time, running: Arc::new(Semaphore::new(AT_A_TIME)) }
     }
 
     async fn run(&self, submitted: &Submitted) -> Result<Decision, HookError> {
         let failed = |error: std::io::Error| HookError::Failed(error.to_string());
         let input =
             serde_json::to_vec(submitted).map_err(|error| HookError::Failed(error.to_string()))?;
-        let _place = self.places.acquire().await;
+        let _running = self.running.acquire().await;
         let (mut group, stdin, stdout) = self.start()?;
         let written = async {
-            // It may answer without reading all: then writing ends early, and that is no failure.
+            // The hook may answer without reading everything, so a failed write is no error.
             let _ = write(stdin, &input).await;
             Ok(())
         };
@@ -78,7 +78,7 @@ impl HookProgram {
             .kill_on_drop(true)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // It may hold the message; a hook that wants to be heard writes to a file of its own.
+            // It may contain the message, so it is not logged. A hook can write its own log file.
             .stderr(Stdio::null())
             .spawn()
             .map_err(cannot)?;
@@ -119,7 +119,7 @@ async fn read(stdout: ChildStdout) -> Result<Vec<u8>, HookError> {
     }
 }
 
-/// One JSON object and nothing else. What it said is not repeated.
+/// Reads one JSON object and nothing else. The error does not repeat the output.
 fn understand(output: &[u8]) -> Result<Decision, HookError> {
     let unreadable = |why: &str| HookError::Unreadable(why.to_owned());
     let decision: Decision = serde_json::from_slice(output).map_err(|error| {
@@ -147,17 +147,17 @@ fn understand(output: &[u8]) -> Result<Decision, HookError> {
     }
 }
 
-/// The process and everything it started, as long as that stays in its group. Ends with this value.
+/// The process group of a hook. Killed when this value is dropped.
 struct Group {
     child: Child,
 }
 
 impl Group {
-    /// Waits for the process to end and takes what it left running with it.
+    /// Waits for the process to end, and kills the rest of its group.
     async fn ended(&mut self) -> std::io::Result<std::process::ExitStatus> {
         if let Some(pid) = self.pid() {
-            // It stays a zombie, so that the number of its group is nobody else's yet. The thread
-            // ends with the process, which ends at the latest with this value.
+            // The process stays a zombie, so that its group id is not reused yet. The thread ends with
+            // the process, which ends at the latest when this value is dropped.
             let wait =
                 move || waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOWAIT);
             let waited = tokio::task::spawn_blocking(wait).await;
@@ -174,7 +174,7 @@ impl Group {
 
     fn kill(&self) {
         if let Some(pid) = self.pid() {
-            // Nobody left to kill is what is wanted.
+            // An error means that the group has ended.
             let _ = kill_process_group(pid, Signal::KILL);
         }
     }
