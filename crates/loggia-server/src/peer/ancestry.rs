@@ -1,13 +1,13 @@
-//! Whether a Loggia started this very process, for commands that only a person may give.
+//! Whether a Loggia started this process, for commands that only a person may run.
 //!
-//! Nothing that the caller chooses is asked: not the environment, not the name or the place of the
-//! program. The parents are walked in `/proc`, which has to be the kernel's: on a proc file system,
-//! each file on the same one, each naming the process that was asked for. The guard of a call gives
-//! itself a name that the call cannot change; so does every Loggia. Inside of a call's PID namespace
-//! the guard is the first process, so orphans are below it, too.
+//! Nothing that the caller chooses is consulted: not the environment, not the name or path of the program.
+//! The parents are read from `/proc`, which must be the kernel's: every file is on the same proc file
+//! system and names the process that was asked for. The guard of a call sets a process name that the call
+//! cannot change, and so does every Loggia. Inside a call's PID namespace the guard is the first process,
+//! so orphans are below it, too.
 //!
-//! Not covered: a process namespace that root made inside of a call looks like a container. As root
-//! a command needs no such detour.
+//! Not covered: a PID namespace that root made inside a call looks like a container. A command that runs
+//! as root can bypass Loggia more easily anyway.
 
 use std::fs::File;
 use std::io::Read;
@@ -19,23 +19,23 @@ use rustix::fs::{Mode, OFlags, PROC_SUPER_MAGIC, fstat, fstatfs, openat, readlin
 
 use super::process::{GUARD, Process};
 
-/// The name that a Loggia gives itself.
+/// The process name of a Loggia.
 pub const LOGGIA: &str = "loggia";
 
-/// The initial PID namespace; the number is part of the kernel's interface (`linux/nsfs.h`).
+/// The initial PID namespace. The number is part of the kernel's interface (`linux/nsfs.h`).
 const FIRST_NAMESPACE: &str = "pid:[4026531836]";
 
-/// A file of a process; those that are read here are much shorter.
+/// More than the files of a process that are read here.
 const LONGEST_FILE: u64 = 64 * 1024;
 
-/// Who started this process.
+/// The origin of this process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ancestry {
-    /// No Loggia.
+    /// No Loggia is among its ancestors.
     Person,
     /// A Loggia: for a call, a hook or an editor.
     Loggia,
-    /// The kernel does not say; why, as a sentence.
+    /// It cannot be determined; with the reason.
     Unreadable(&'static str),
 }
 
@@ -45,7 +45,7 @@ const OWN_NAMESPACE: Ancestry = Ancestry::Unreadable(
     "it runs in a process namespace that an ordinary user made, and its parents are outside",
 );
 
-/// Reads it now.
+/// Reads the ancestors of this process.
 pub fn ancestry() -> Ancestry {
     let Some(proc) = Proc::open() else { return NO_PROC };
     let Some(ourselves) = proc.ourselves() else { return NO_PROC };
@@ -55,8 +55,8 @@ pub fn ancestry() -> Ancestry {
     if ancestors.iter().any(|ancestor| proc.is_loggia(ancestor)) {
         return Ancestry::Loggia;
     }
-    // A command can make a namespace of its own inside of its call's, which shows no guard. It can
-    // map no other user into it than its own; the engines of containers map many.
+    // A command can make a namespace inside its call's, where no guard is visible. It can map only its
+    // own user into it; container engines map many.
     match proc.shows_all(ourselves.pid) || proc.maps_many_users() {
         true => Ancestry::Person,
         false => OWN_NAMESPACE,
@@ -78,7 +78,7 @@ impl Proc {
         (kind == PROC_SUPER_MAGIC).then_some(Self { directory, device })
     }
 
-    /// A file of it; none that was mounted there from another file system.
+    /// Reads a file, unless another file system is mounted over it.
     fn read(&self, path: &str) -> Option<String> {
         let flags = OFlags::RDONLY | OFlags::CLOEXEC;
         let file = openat(self.directory.as_fd(), path, flags, Mode::empty()).ok()?;
@@ -98,13 +98,12 @@ impl Proc {
         Process::parse(pid, &self.read(&format!("{pid}/stat"))?)
     }
 
-    /// By the link, which the kernel makes for each reader: in the `/proc` of an outer namespace it
-    /// holds another number than the process knows.
+    /// By the `self` link: in the `/proc` of an outer namespace our pid is another one.
     fn ourselves(&self) -> Option<Process> {
         self.process(self.link("self")?.parse().ok()?)
     }
 
-    /// Whether nothing is above the first process that it shows.
+    /// Whether there is no outer PID namespace.
     fn shows_all(&self, ourselves: u32) -> bool {
         let namespace = self.link("self/ns/pid");
         ourselves == std::process::id() && namespace.as_deref() == Some(FIRST_NAMESPACE)
@@ -116,8 +115,8 @@ impl Proc {
         map.lines().filter_map(count).sum::<u64>() > 1
     }
 
-    /// A guard, or a process that is called like Loggia and can not be seen to be another program,
-    /// such as a script of that name.
+    /// A guard, or a process of Loggia's name that is not known to be another program, such as a script
+    /// of that name.
     fn is_loggia(&self, process: &Process) -> bool {
         match process.program.as_str() {
             GUARD => true,
@@ -127,7 +126,7 @@ impl Proc {
     }
 }
 
-/// False where that can not be seen, as with every Loggia of an ordinary user, and for a copy.
+/// False if that cannot be read, as for every Loggia of an ordinary user, and for a copy of Loggia.
 fn is_another_program(pid: u32) -> bool {
     let other = format!("/proc/{pid}/exe");
     is_another_file(Path::new(&other), Path::new("/proc/self/exe")).unwrap_or(false)

@@ -147,7 +147,7 @@ impl Inspection<'_> {
         match client {
             ClientEnd::Held(owner) => self.classify_owner(ends, owner),
             // A command may send its request and exit before it is inspected.
-            ClientEnd::Left => PeerIdentity::Hidden,
+            ClientEnd::Closed => PeerIdentity::Hidden,
             ClientEnd::Missing if is_own_address(ends.client.ip()) => {
                 // If a local client had closed its end, ours would not be established. So the client
                 // is on another machine: some forward to loopback.

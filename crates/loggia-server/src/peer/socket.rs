@@ -1,7 +1,7 @@
-//! Asks the kernel who owns the client's end of a TCP connection, over `NETLINK_SOCK_DIAG`.
+//! Asks the kernel for the owner of the client's end of a TCP connection, over `NETLINK_SOCK_DIAG`.
 //!
-//! Bytes in, two numbers out; what they mean for a request is decided elsewhere. The layout is that
-//! of `linux/inet_diag.h`, and has been the same since Linux 3.3.
+//! One request and one reply in the layout of `linux/inet_diag.h`, which has not changed since Linux 3.3.
+//! Crates for netlink would add more code than the sixty lines that they replace.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
@@ -24,27 +24,27 @@ const AF_INET6: u8 = 10;
 const IPPROTO_TCP: u8 = 6;
 const REQUEST_LENGTH: u32 = 72;
 const TCP_ESTABLISHED: u8 = 1;
-/// The kernel answers at once; this only keeps a thread from waiting for ever.
-const PATIENCE: Duration = Duration::from_secs(1);
+/// The kernel answers at once. Keeps a thread from waiting for ever.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What the kernel knows of the client's end of a connection.
+/// The client's end of a connection, as the kernel reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClientEnd {
     Held(Owner),
-    /// It was on this machine, and no process holds it any more.
-    Left,
-    /// It is in no table of this network namespace: on another machine, or gone.
+    /// On this machine, but no longer held by a process.
+    Closed,
+    /// Not in this network namespace: on another machine, or gone.
     Missing,
 }
 
-/// Whose socket it is.
+/// The owner of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Owner {
     pub uid: u32,
     pub inode: u32,
 }
 
-/// An open line to the kernel.
+/// An open netlink socket.
 pub(super) struct SocketTable {
     netlink: OwnedFd,
     sequence: u32,
@@ -54,7 +54,7 @@ impl SocketTable {
     pub(super) fn open() -> io::Result<Self> {
         let (family, kind) = (AddressFamily::NETLINK, SocketType::DGRAM);
         let netlink = socket_with(family, kind, SocketFlags::CLOEXEC, Some(netlink::SOCK_DIAG))?;
-        set_socket_timeout(&netlink, Timeout::Recv, Some(PATIENCE))?;
+        set_socket_timeout(&netlink, Timeout::Recv, Some(REPLY_TIMEOUT))?;
         Ok(Self { netlink, sequence: 0 })
     }
 
@@ -63,7 +63,7 @@ impl SocketTable {
         let found = self.ask(ends, |reply| reply.owner(ends))?;
         Ok(match found {
             Some(owner) if owner.inode != 0 => ClientEnd::Held(owner),
-            Some(_) => ClientEnd::Left,
+            Some(_) => ClientEnd::Closed,
             None => ClientEnd::Missing,
         })
     }
@@ -96,7 +96,7 @@ impl SocketTable {
     }
 }
 
-/// Whose sockets the other ends of loopback connections are, asked as soon as one is accepted.
+/// Looks up the users of loopback connections as soon as they are accepted.
 #[derive(Default)]
 pub(crate) struct Users {
     /// A lock, not a task: the kernel answers within the call, in microseconds.
@@ -104,7 +104,7 @@ pub(crate) struct Users {
 }
 
 impl Users {
-    /// None if the kernel does not say, or the other end is gone.
+    /// None if the kernel does not report it, or the other end is gone.
     pub(crate) fn of(&self, peer: &Peer) -> Option<u32> {
         let mut table = self.table.lock().unwrap_or_else(PoisonError::into_inner);
         if table.is_none() {
@@ -112,7 +112,7 @@ impl Users {
         }
         match table.as_mut()?.client(peer.0.ends) {
             Ok(ClientEnd::Held(owner)) => Some(owner.uid),
-            Ok(ClientEnd::Left | ClientEnd::Missing) => None,
+            Ok(ClientEnd::Closed | ClientEnd::Missing) => None,
             Err(_) => {
                 *table = None;
                 None
@@ -121,7 +121,7 @@ impl Users {
     }
 }
 
-/// `nlmsghdr` and `inet_diag_req_v2`: the one socket whose own address is the client's.
+/// `nlmsghdr` and `inet_diag_req_v2` for the client's socket.
 fn request(ends: Ends, sequence: u32) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(REQUEST_LENGTH as usize);
     bytes.extend_from_slice(&REQUEST_LENGTH.to_ne_bytes());
@@ -156,8 +156,8 @@ fn address_bytes(address: IpAddr) -> [u8; 16] {
 struct Reply<'a>(&'a [u8]);
 
 impl Reply<'_> {
-    /// The kernel may answer with the listener of the same port when the connection is gone, which
-    /// is not it, and with no inode when no process holds it any more.
+    /// If the connection is gone, the kernel may answer with the listener of the same port, which is not
+    /// accepted. The inode is 0 if no process holds the socket.
     fn owner(&self, ends: Ends) -> Option<Owner> {
         let found = self.u16(4)? == SOCK_DIAG_BY_FAMILY
             && self.end(20, 24)? == canonical(ends.client)
@@ -170,7 +170,7 @@ impl Reply<'_> {
         self.0.get(17).copied()
     }
 
-    /// A client may speak version 4 through a socket of version 6.
+    /// A client may use IPv4 through a socket of IPv6.
     fn end(&self, port: usize, address: usize) -> Option<SocketAddr> {
         let port = u16::from_be_bytes(self.bytes(port)?);
         let bytes: [u8; 16] = self.bytes(address)?;
@@ -195,7 +195,7 @@ impl Reply<'_> {
     }
 }
 
-/// Without scope and flow, which say nothing about loopback.
+/// Without scope and flow, which have no meaning for loopback.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
