@@ -1,21 +1,20 @@
-//! When to try again: twice as long each time, never all at once.
+//! Exponential back-off with jitter.
 
 use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
-/// Half of the delay is fixed, half is chance, so that webhooks of one failed server do not come
-/// back together.
-pub fn delay(attempts: u32, first: Duration, longest: Duration, chance: u64) -> Duration {
+/// Half of the delay is random, so that webhooks of one failed server are not retried together.
+pub fn delay(attempts: u32, first: Duration, longest: Duration, random: u64) -> Duration {
     let doubled =
         first.saturating_mul(1_u32.checked_shl(attempts.saturating_sub(1)).unwrap_or(u32::MAX));
     let half = doubled.min(longest) / 2;
     // A number between 0 and 1.
-    let share = (chance >> 11) as f64 / (1_u64 << 53) as f64;
+    let share = (random >> 11) as f64 / (1_u64 << 53) as f64;
     half + half.mul_f64(share)
 }
 
-/// Different each time; not for secrets.
-pub fn chance() -> u64 {
+/// Not for secrets.
+pub fn random() -> u64 {
     RandomState::new().hash_one(())
 }
 
@@ -40,7 +39,7 @@ mod tests {
             assert_eq!(delay(attempts, first, longest, 0), whole / 2, "{attempts}");
             let most = delay(attempts, first, longest, u64::MAX);
             assert!(most > whole.mul_f64(0.99) && most <= whole, "{attempts}: {most:?}");
-            let any = delay(attempts, first, longest, chance());
+            let any = delay(attempts, first, longest, random());
             assert!(any >= whole / 2 && any <= whole, "{attempts}: {any:?}");
         }
         assert_eq!(delay(0, first, longest, 0), first / 2);

@@ -1,8 +1,8 @@
-//! What is kept about a webhook: its registration, and how far it has got.
+//! The stored form of a webhook: its registration and its cursor.
 //!
-//! Two documents a webhook. A registration is written when a client registers and removed when it is
-//! over; the cursor is written by its worker alone. A cursor without its registration means nothing,
-//! a registration without a cursor begins where it was registered.
+//! Two documents for each webhook. The registration is written when a client registers, and removed with the
+//! webhook; only the worker writes the cursor. A cursor without a registration is ignored, and a registration
+//! without a cursor begins where it was registered.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 const REGISTRATIONS: &str = "push";
 const CURSORS: &str = "push-cursors";
 
-/// Names a webhook: the task, and the client's name for the configuration.
+/// The key of a webhook: the task, and the client's id of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     pub task: TaskId,
@@ -23,7 +23,7 @@ pub struct Key {
 }
 
 impl Key {
-    /// Lengths come first: whatever clients put into names, no key is another's beginning.
+    /// Begins with a length, so that no key is a prefix of another, whatever ids clients choose.
     fn document(&self) -> String {
         format!("{}{}", prefix(&self.task), self.config)
     }
@@ -36,7 +36,7 @@ fn prefix(task: &TaskId) -> String {
 /// A webhook as it was registered. Holds secrets, so it has no `Debug`.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Registration {
-    /// Tells it from an earlier one of the same name.
+    /// Distinguishes it from an earlier one of the same key.
     pub serial: String,
     pub session: SessionId,
     pub task: TaskId,
@@ -61,20 +61,20 @@ pub struct Registration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Start {
-    /// With the task as it is when the first notification goes out: it was registered by method.
+    /// With the task as it is when the first notification is sent: it was registered by method.
     Snapshot,
-    /// With what comes after this event: it came with the message that is going to be the next.
+    /// With the events after this one: it came with the next message.
     After(Seq),
 }
 
-/// How far a webhook has got.
+/// The progress of a webhook.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Cursor {
     pub serial: String,
     /// The last frame that was delivered, `seq.k`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivered: Option<String>,
-    /// The task's state as it was told last; where whole tasks are sent, only changes are.
+    /// The task's state in the last notification. Where whole tasks are sent, only changes of it are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<TaskState>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -84,7 +84,7 @@ pub struct Cursor {
     pub settled: Option<Seq>,
 }
 
-/// One notification that does not get through.
+/// Failed attempts at one notification.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failing {
     pub since: Millis,
@@ -116,7 +116,7 @@ impl Cursor {
         Self { serial: registration.serial.clone(), ..Self::default() }
     }
 
-    /// The frame after which to go on; None to begin with the task itself.
+    /// The frame to continue after; None to begin with the task itself.
     pub fn after(&self, start: Start) -> Option<FrameId> {
         let delivered = self.delivered.as_deref().and_then(|text| text.parse().ok());
         delivered.or(match start {
@@ -146,7 +146,7 @@ impl Records {
         self.put(CURSORS, key, Some(cursor)).await
     }
 
-    /// First the registration: after that, nothing is delivered any more, whatever happens.
+    /// To be removed before the cursor: without it nothing more is delivered.
     pub async fn forget(&self, key: &Key) -> Result<(), StoreError> {
         self.put::<()>(REGISTRATIONS, key, None).await
     }
@@ -172,7 +172,7 @@ impl Records {
         Ok(document.and_then(|text| read(&text)))
     }
 
-    /// The cursor of this very registration.
+    /// The cursor of this registration.
     pub async fn cursor(&self, registration: &Registration) -> Result<Cursor, StoreError> {
         let document = self.store.document(CURSORS, &registration.key().document()).await?;
         let found = document.and_then(|text| read::<Cursor>(&text));
@@ -180,7 +180,7 @@ impl Records {
         Ok(mine.unwrap_or_else(|| Cursor::begin(registration)))
     }
 
-    /// The webhooks of a task, by the names of their configurations.
+    /// The webhooks of a task, sorted by configuration id.
     pub async fn of_task(&self, task: &TaskId) -> Result<Vec<Registration>, StoreError> {
         let documents = self.store.documents(REGISTRATIONS, &prefix(task)).await?;
         Ok(documents.iter().filter_map(|(_, text)| read(text)).collect())
@@ -201,12 +201,12 @@ fn known_version<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D
     }
 }
 
-/// None for what another version wrote in another form: it is left alone.
+/// None for the form of another version; the document is left unchanged.
 fn read<T: for<'a> Deserialize<'a>>(text: &str) -> Option<T> {
     match serde_json::from_str(text) {
         Ok(value) => Some(value),
         Err(error) => {
-            // Its text may hold a secret, and so may the error's.
+            // The text may contain a secret, and so may the error's text.
             tracing::warn!(line = error.line(), column = error.column(), "a webhook is unreadable");
             None
         }

@@ -1,5 +1,5 @@
-//! Names become addresses here, checked, and the connection goes to one of exactly these: a name
-//! that answers differently the second time gets nothing from it.
+//! Resolves names of webhooks and checks the addresses. The connection goes to one of the checked addresses, so
+//! a name that resolves differently the second time gains nothing.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -12,14 +12,14 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use super::target::{self, Host, Private, Target};
 
 /// How long a registration waits for a name server.
-const PATIENCE: Duration = Duration::from_secs(2);
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Whoever knows what a name stands for now.
+/// Resolves a name.
 pub trait Lookup: Send + Sync + 'static {
     fn lookup<'a>(&'a self, name: &'a str) -> BoxFuture<'a, io::Result<Vec<IpAddr>>>;
 }
 
-/// What the machine is set up to ask.
+/// The resolver of the system.
 pub struct SystemLookup;
 
 impl Lookup for SystemLookup {
@@ -31,7 +31,7 @@ impl Lookup for SystemLookup {
     }
 }
 
-/// The client's way to addresses, and the only one.
+/// The only resolver of the HTTP client: it returns checked addresses.
 #[derive(Clone)]
 pub struct Checked {
     lookup: Arc<dyn Lookup>,
@@ -43,11 +43,11 @@ impl Checked {
         Self { lookup, private }
     }
 
-    /// Whether a target may be registered. A name that nobody can say anything about now is looked
-    /// at again for every connection.
+    /// Whether a target may be registered. A name that cannot be resolved now is accepted, because it is
+    /// resolved and checked again for each connection.
     pub async fn admits(&self, target: &Target) -> Result<(), &'static str> {
         let Host::Name(name) = &target.host else { return Ok(()) };
-        match tokio::time::timeout(PATIENCE, self.lookup.lookup(name)).await {
+        match tokio::time::timeout(LOOKUP_TIMEOUT, self.lookup.lookup(name)).await {
             Ok(Ok(addresses)) if !addresses.is_empty() => {
                 target::check(name, addresses, &self.private).map(drop)
             }

@@ -1,8 +1,8 @@
-//! Signs notifications as Standard Webhooks wants it, for receivers that were given a secret.
+//! Signs notifications by the Standard Webhooks specification.
 //!
-//! A client that registers `whsec_` and base64 as its token or credentials shares a secret with the
-//! receiver. It is never sent: it signs each attempt's id, time and body, so that the receiver can
-//! tell a notification from a forged, changed or old one.
+//! A client that registers `whsec_` and base64 as its token or credentials shares this secret with the receiver.
+//! The secret is never sent. It signs the id, time and body of each attempt, so that the receiver can detect forged,
+//! changed and repeated notifications.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,15 +10,15 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 const PREFIX: &str = "whsec_";
-/// Bytes of a secret, as the specification recommends them.
+/// Bytes of a secret, as the specification recommends.
 const SHORTEST: usize = 24;
 const LONGEST: usize = 64;
 
-/// Not `Debug`: it must not be shown.
+/// Has no `Debug`, because it is secret.
 pub struct Secret(Hmac<Sha256>);
 
 impl Secret {
-    /// The secret in a token or in credentials. None: they are what they are, and are sent.
+    /// The signing secret in a token or in credentials. None for one that is to be sent as it is.
     pub fn read(text: &str) -> Option<Result<Self, &'static str>> {
         let encoded = text.strip_prefix(PREFIX)?;
         let key = STANDARD.decode(encoded).ok();
@@ -27,7 +27,7 @@ impl Secret {
         Some(key.map(Self).ok_or("its secret must be whsec_ and 24 to 64 bytes in base64"))
     }
 
-    /// What stands in `webhook-signature`.
+    /// The value of `webhook-signature`.
     pub fn sign(&self, id: &str, seconds: u64, body: &[u8]) -> String {
         let mut sum = self.0.clone();
         sum.update(format!("{id}.{seconds}.").as_bytes());
@@ -44,9 +44,8 @@ mod tests {
         Secret::read(text).and_then(Result::ok).unwrap()
     }
 
-    /// The example of the specification.
     #[test]
-    fn a_notification_is_signed_as_others_sign_it() {
+    fn the_example_of_the_specification() {
         let secret = secret("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw");
         let signed =
             secret.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);
@@ -54,7 +53,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_that_is_signed_counts() {
+    fn the_signature_depends_on_all_inputs() {
         let one = secret(&format!("whsec_{}", STANDARD.encode([7; 24])));
         let other = secret(&format!("whsec_{}", STANDARD.encode([8; 24])));
         let signed = one.sign("id", 1, b"body");
@@ -70,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_a_secret() {
+    fn secrets_have_a_prefix_and_a_length() {
         let encoded = |bytes: usize| format!("whsec_{}", STANDARD.encode(vec![1; bytes]));
         for (text, expected) in [
             ("token".to_owned(), None),

@@ -1,8 +1,7 @@
-//! Where a webhook may be: https anywhere in public, this very machine's loopback for the person
-//! there, or a host of a private network that the operator named.
+//! Which addresses a webhook may have: https to public addresses, loopback for the local user, and hosts of a
+//! private network that the operator named.
 //!
-//! Pure. An address is looked at here whoever it comes from: written in a URL, or answered by a name
-//! server a moment before the connection.
+//! Pure. Checks addresses of URLs and addresses that names resolve to.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
@@ -12,14 +11,14 @@ use reqwest::Url;
 
 use crate::auth::is_local_user;
 
-/// The name that means loopback, whatever a name server says.
+/// The name that always means loopback. No name server is asked.
 pub const LOOPBACK_NAME: &str = "localhost";
 
-/// The same out of the ranges of private networks.
+/// Metadata services of clouds inside the ranges of private networks.
 const METADATA_4: Ipv4Addr = Ipv4Addr::new(100, 100, 100, 200);
 const METADATA_6: Ipv6Addr = Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254);
 
-/// A URL that may be called, as far as can be told without looking up its name.
+/// A URL that may be called, before its name is resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target {
     pub url: Url,
@@ -31,11 +30,11 @@ pub enum Host {
     Loopback,
     /// A public address, or a private one that was named.
     Address(IpAddr),
-    /// Has to be looked up for every connection.
+    /// Resolved for each connection.
     Name(String),
 }
 
-/// Hosts that the operator named: they may be in a private network, and need no certificate.
+/// Hosts that the operator named. They may be in a private network, and may use http.
 #[derive(Debug, Clone, Default)]
 pub struct Private(Arc<[String]>);
 
@@ -44,30 +43,30 @@ impl Private {
         Self(hosts.iter().map(|host| host.to_ascii_lowercase()).collect())
     }
 
-    /// The whole name or address: nothing below it, nothing that begins like it.
+    /// Compares the whole name or address.
     fn names(&self, host: &str) -> bool {
         self.0.iter().any(|named| named == host)
     }
 }
 
 impl Target {
-    /// `own` are the ports that this server listens on: it does not call itself. `by` is the
-    /// principal: what listens on loopback trusts this machine's processes, so only the person here
-    /// may have it called, unless the operator named `localhost`.
+    /// `own` are the ports that this server listens on, which cannot be called. `by` is the principal:
+    /// services on loopback trust local processes, so only the local user may have them called, unless the
+    /// operator named `localhost`.
     pub fn read(
         text: &str,
         own: &[u16],
         private: &Private,
         by: &str,
     ) -> Result<Self, &'static str> {
-        let url = Url::parse(text).map_err(|_| "it is no URL")?;
+        let url = Url::parse(text).map_err(|_| "it is not a URL")?;
         let secure = match url.scheme() {
             "https" => true,
             "http" => false,
             _ => return Err("it must begin with https://"),
         };
         if !url.username().is_empty() || url.password().is_some() {
-            return Err("it must not hold a user name or a password");
+            return Err("it must not contain a user name or a password");
         }
         if url.port() == Some(0) {
             return Err("there is no port 0");
@@ -97,13 +96,13 @@ impl Target {
     }
 }
 
-/// A URL for people and logs: without the path, which may hold a secret.
+/// A URL for messages and logs, without the path, which may contain a secret.
 pub fn origin(url: &str) -> String {
     let url = Url::parse(url);
     url.map_or_else(|_| "?".to_owned(), |url| url.origin().ascii_serialization())
 }
 
-/// The URL's host as it is going to be connected to: `2130706433` and `0x7f.1` are 127.0.0.1 here.
+/// The host that is connected to: the parser has turned `2130706433` and `0x7f.1` into 127.0.0.1.
 fn host(url: &Url, private: &Private) -> Result<Host, &'static str> {
     let text = url.host_str().ok_or("it has no host")?;
     let literal = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
@@ -113,15 +112,15 @@ fn host(url: &Url, private: &Private) -> Result<Host, &'static str> {
         Ok(address) if is_private(address) && private.names(&address.to_string()) => {
             Ok(Host::Address(address))
         }
-        Ok(_) => Err("it is no public address"),
-        // A name may end in the dot of the root.
+        Ok(_) => Err("it is not a public address"),
+        // A name may end with the dot of the root.
         Err(_) if text.trim_end_matches('.') == LOOPBACK_NAME => Ok(Host::Loopback),
         Err(_) => Ok(Host::Name(text.to_owned())),
     }
 }
 
-/// What a name may stand for. One address that is not public spoils them all: which of them is
-/// connected to is not ours to say.
+/// Checks the addresses of a name. One that is not allowed refuses them all, because the HTTP client chooses
+/// among them.
 pub fn check(
     name: &str,
     addresses: Vec<IpAddr>,
@@ -135,12 +134,12 @@ pub fn check(
     match addresses.iter().all(|address| may_be(*address)) {
         _ if addresses.is_empty() => Err("its name has no address"),
         true => Ok(addresses),
-        false => Err("its name stands for an address that is not public"),
+        false => Err("its name resolves to an address that is not public"),
     }
 }
 
-/// Addresses that people give their own networks. Not those that mean a machine itself, its
-/// neighbours on a wire or a cloud's metadata: nobody is called there, named or not.
+/// Addresses of private networks. Not loopback, link-local addresses or metadata services, which are never
+/// called, named or not.
 fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => {

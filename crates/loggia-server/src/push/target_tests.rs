@@ -83,7 +83,7 @@ fn which_urls_may_be_called() {
         Target::read(text, &[4000], &Private::default(), "local:0").map(|target| target.host)
     };
     let name = |name: &str| Ok(Host::Name(name.to_owned()));
-    let no_address = Err("it is no public address");
+    let no_address = Err("it is not a public address");
     let insecure = Err("it must begin with https://, except on localhost");
     let cases = [
         ("https://hooks.example.com/a?b=c", name("hooks.example.com")),
@@ -124,14 +124,17 @@ fn which_urls_may_be_called() {
         ("http://[::1]:4000/", Err("it is this server itself")),
         ("http://127.0.0.1:0/", Err("there is no port 0")),
         ("https://hooks.example.com:0/", Err("there is no port 0")),
-        ("https://me:secret@hooks.example.com/", Err("it must not hold a user name or a password")),
-        ("https://me@hooks.example.com/", Err("it must not hold a user name or a password")),
+        (
+            "https://me:secret@hooks.example.com/",
+            Err("it must not contain a user name or a password"),
+        ),
+        ("https://me@hooks.example.com/", Err("it must not contain a user name or a password")),
         ("file:///etc/passwd", Err("it must begin with https://")),
         ("gopher://hooks.example.com/", Err("it must begin with https://")),
         ("unix:/run/docker.sock", Err("it must begin with https://")),
-        ("hooks.example.com/a", Err("it is no URL")),
-        ("https://", Err("it is no URL")),
-        ("", Err("it is no URL")),
+        ("hooks.example.com/a", Err("it is not a URL")),
+        ("https://", Err("it is not a URL")),
+        ("", Err("it is not a URL")),
     ];
     for (text, wanted) in cases {
         assert_eq!(read(text), wanted, "{text}");
@@ -146,12 +149,12 @@ fn what_a_name_may_stand_for() {
     };
     let public = parse(&["1.1.1.1", "2606:4700:4700::1111"]);
     assert_eq!(check("hooks.example", public.clone()), Ok(public));
-    let refused = Err("its name stands for an address that is not public");
+    let refused = Err("its name resolves to an address that is not public");
     assert_eq!(check("hooks.example", parse(&["1.1.1.1", "10.0.0.1"])), refused);
     assert_eq!(check("hooks.example", parse(&["127.0.0.1"])), refused);
     assert_eq!(check("localtest", parse(&["::1"])), refused);
     assert_eq!(check("hooks.example", Vec::new()), Err("its name has no address"));
-    // Nobody else decides what localhost is.
+    // `localhost` is never resolved.
     assert_eq!(check("localhost", parse(&["10.0.0.1"])), Ok(parse(&["127.0.0.1", "::1"])));
 }
 

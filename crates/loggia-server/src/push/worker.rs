@@ -1,8 +1,8 @@
-//! One webhook's worker: from its cursor to the head, one notification at a time, in order.
+//! The worker of a webhook: delivers from its cursor to the head, one notification at a time, in order.
 //!
-//! It keeps nothing in memory that matters. Each pass reads the registration and the cursor, opens
-//! the session, and delivers what is there; a notification that fails ends the pass, and the next one
-//! begins at the cursor after a delay. Between passes no session is held open.
+//! Its state is in the store. Each pass reads the registration and the cursor, opens the session and delivers; a
+//! notification that fails ends the pass, and the next pass begins at the cursor after a delay. No session is held
+//! open between passes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,12 +21,12 @@ use super::{Inner, backoff};
 use crate::projection::{EncodedFrame, Frames, ProjectionReader};
 use crate::time::now;
 
-/// Until the session, or what keeps it, is looked at again: another process may have it.
-const ELSEWHERE: Duration = Duration::from_secs(30);
-/// A session that just stopped is opened again after this.
-const STOPPED: Duration = Duration::from_millis(200);
-/// How often somebody who waits makes sure that there is nothing.
-const LOOK_AGAIN: Duration = Duration::from_secs(300);
+/// Until a session that another process has open, or a store that failed, is tried again.
+const RETRY_OPEN: Duration = Duration::from_secs(30);
+/// Until a session that just stopped is opened again.
+const REOPEN: Duration = Duration::from_millis(200);
+/// How often a waiting worker reads the head of its session.
+const CHECK_HEAD: Duration = Duration::from_secs(300);
 
 pub(super) struct Worker {
     pub outbox: Arc<Inner>,
@@ -38,9 +38,9 @@ pub(super) struct Worker {
 
 /// How a pass ended.
 enum Next {
-    /// The task is over and told, or there is no such webhook any more.
+    /// The task is over and delivered, or the webhook was removed.
     Nothing,
-    /// The task waits for somebody: there is nothing to deliver until its session moves on.
+    /// The task waits for an answer: there is nothing to deliver until its session moves on.
     Wait {
         follower: Follower,
         session: SessionId,
@@ -50,7 +50,7 @@ enum Next {
     Stop,
 }
 
-/// What a pass works with.
+/// One pass.
 struct Pass<'a> {
     outbox: &'a Inner,
     registration: Registration,
@@ -61,7 +61,7 @@ struct Pass<'a> {
 
 impl Worker {
     pub async fn run(self) {
-        // Cut where it stands: a notification under way counts as not delivered.
+        // A notification under way at a cancellation counts as not delivered.
         let cancel = self.cancel.clone();
         cancel.run_until_cancelled(self.work()).await;
     }
@@ -69,8 +69,8 @@ impl Worker {
     async fn work(&self) {
         loop {
             let next = self.pass().await.unwrap_or_else(|error| {
-                tracing::warn!(%error, "a webhook has to wait");
-                Next::Later(ELSEWHERE)
+                tracing::warn!(%error, "a webhook is retried later");
+                Next::Later(RETRY_OPEN)
             });
             let go_on = async {
                 match next {
@@ -93,11 +93,11 @@ impl Worker {
         }
     }
 
-    /// Until the session has moved on from `head`. Holds no handle: a session that nobody needs may
-    /// be closed meanwhile, and whoever opens it for this task wakes us.
+    /// Waits until the session has moved on from `head`. Holds no handle, so the session may be closed
+    /// meanwhile; a request that opens it for this task wakes the worker.
     async fn wait(&self, mut follower: Follower, session: &SessionId, head: Seq) {
         let moved = async {
-            // None: the session was closed, and moves on only after it was opened again.
+            // None: the session was closed, and moves on only after it is opened again.
             if !matches!(follower.next().await, Ok(Some(_))) {
                 std::future::pending::<()>().await;
             }
@@ -107,7 +107,7 @@ impl Worker {
             tokio::select! {
                 () = &mut moved => return,
                 () = self.woken.notified() => return,
-                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                () = tokio::time::sleep(CHECK_HEAD) => {}
             }
             if self.outbox.hub.store().head(session).await != Ok(Some(head)) {
                 return;
@@ -132,24 +132,23 @@ impl Worker {
                 outbox.records.forget_cursor(&self.key).await?;
                 return Ok(Next::Nothing);
             }
-            Err(HubError::Store(StoreError::Busy { .. })) => return Ok(Next::Later(ELSEWHERE)),
+            Err(HubError::Store(StoreError::Busy { .. })) => return Ok(Next::Later(RETRY_OPEN)),
             Err(HubError::Store(error)) => return Err(error),
-            Err(HubError::Submit(_)) => return Ok(Next::Later(STOPPED)),
+            Err(HubError::Submit(_)) => return Ok(Next::Later(REOPEN)),
         };
         let projection = outbox.projections.reader(&handle, registration.view());
         if !projection.reach(handle.head()).await {
-            return Ok(Next::Later(STOPPED));
+            return Ok(Next::Later(REOPEN));
         }
         let pass = Pass { outbox, registration, cursor, handle, projection };
         match pass.run().await {
-            // An end that was foreseen.
             Err(Ended(next)) => next,
             Ok(next) => Ok(next),
         }
     }
 }
 
-/// Why a notification was the last one of its pass.
+/// Ends a pass early.
 struct Ended(Result<Next, StoreError>);
 
 impl From<StoreError> for Ended {
@@ -171,8 +170,8 @@ impl Pass<'_> {
             if self.outbox.stopping.is_cancelled() {
                 return Ok(Next::Stop);
             }
-            // Looked at before the frames: what comes in between is a frame.
-            let (head, state) = self.look();
+            // Read before the frames, so that a later event is among them.
+            let (head, state) = self.head_and_state();
             if frames.has_all_up_to(head)
                 && let Some(next) = self.rest(head, state).await?
             {
@@ -181,7 +180,7 @@ impl Pass<'_> {
             let next = self.outbox.stopping.run_until_cancelled(frames.next());
             let batch = match next.await {
                 Some(Ok(Some(batch))) => batch,
-                Some(Ok(None)) => return Ok(Next::Later(STOPPED)),
+                Some(Ok(None)) => return Ok(Next::Later(REOPEN)),
                 Some(Err(error)) => return Err(error.into()),
                 None => return Ok(Next::Stop),
             };
@@ -196,14 +195,14 @@ impl Pass<'_> {
         }
     }
 
-    fn look(&self) -> (Seq, Option<TaskState>) {
+    fn head_and_state(&self) -> (Seq, Option<TaskState>) {
         let task = &self.registration.task;
         self.projection.look(|projector| {
             (projector.head(), projector.tasks().get(task).map(|view| view.state))
         })
     }
 
-    /// Everything up to `head` is delivered. What now?
+    /// What follows after everything up to `head` is delivered.
     async fn rest(
         &mut self,
         head: Seq,
@@ -222,7 +221,7 @@ impl Pass<'_> {
         }))
     }
 
-    /// 1.0: every frame of the task, as a stream would carry it.
+    /// 1.0: sends every frame of the task, as a stream would.
     async fn send_each(&mut self, batch: &[Arc<EncodedFrame>]) -> Result<(), Ended> {
         let task = self.registration.task.clone();
         for frame in batch.iter().filter(|frame| frame.task == task) {
@@ -234,15 +233,16 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// 0.3 sends tasks, not frames: whether these are about a task that a client has not seen.
+    /// 0.3 sends tasks and not frames: whether the task has changed since the last one.
     fn has_news(&self, batch: &[Arc<EncodedFrame>]) -> bool {
         let task = &self.registration.task;
         let mut own = batch.iter().filter(|frame| frame.task == *task).peekable();
         let any = own.peek().is_some();
-        any && (own.any(|frame| frame.ends.is_some()) || self.look().1 != self.cursor.state)
+        any && (own.any(|frame| frame.ends.is_some())
+            || self.head_and_state().1 != self.cursor.state)
     }
 
-    /// The task as it is now, and what comes after exactly this; None if there is no such task.
+    /// Sends the task as it is now, and returns the frames after it; None if there is no such task.
     async fn send_task(&mut self) -> Result<Option<Frames>, Ended> {
         let task = &self.registration.task;
         let opening = self.projection.look(|projector| {
@@ -266,7 +266,7 @@ impl Pass<'_> {
         if let Some(oauth) = outbox.oauth.get()
             && !oauth.still_knows(&self.registration.principal).await?
         {
-            tracing::info!(webhook = self.origin(), "a webhook ends with its client");
+            tracing::info!(webhook = self.origin(), "a webhook is removed with its client");
             self.forget().await?;
             return Err(Ended(Ok(Next::Nothing)));
         }
@@ -290,7 +290,10 @@ impl Pass<'_> {
                 Ok(())
             }
             Outcome::Gone => {
-                tracing::info!(webhook = self.origin(), "a webhook is gone and forgotten");
+                tracing::info!(
+                    webhook = self.origin(),
+                    "a webhook replied that it is gone, and is removed"
+                );
                 self.forget().await?;
                 Err(Ended(Ok(Next::Nothing)))
             }
@@ -301,7 +304,7 @@ impl Pass<'_> {
         }
     }
 
-    /// How long to wait; None when it was the last attempt.
+    /// How long to wait; None after the last attempt.
     async fn failed(
         &mut self,
         why: &str,
@@ -312,7 +315,7 @@ impl Pass<'_> {
         let first = Failing { since: at, attempts: 0 };
         let Failing { since, attempts } = self.cursor.failing.unwrap_or(first);
         let waited = u64::try_from(at.0.saturating_sub(since.0)).unwrap_or(0);
-        tracing::info!(webhook = self.origin(), why, attempts, "a notification is not delivered");
+        tracing::info!(webhook = self.origin(), why, attempts, "a notification was not delivered");
         if u128::from(waited) >= options.give_up.as_millis() {
             self.give_up(why).await?;
             return Ok(None);
@@ -321,26 +324,26 @@ impl Pass<'_> {
         self.cursor.failing = Some(Failing { since, attempts });
         self.keep().await?;
         let (first, longest) = (options.first_delay, options.longest_delay);
-        let delay = backoff::delay(attempts, first, longest, backoff::chance());
+        let delay = backoff::delay(attempts, first, longest, backoff::random());
         Ok(Some(delay.max(retry_after.unwrap_or_default().min(longest))))
     }
 
-    /// Says so in the session, then forgets the webhook.
+    /// Writes a notice into the session, then removes the webhook.
     async fn give_up(&self, why: &str) -> Result<(), StoreError> {
         let hours = self.outbox.options.give_up.as_secs() / 3_600;
         let text = format!(
-            "Push notifications to {} were given up after {hours} hours: {why}. Register it again \
-             to go on.",
+            "Push notifications to {} were given up after {hours} hours: {why}. Register the \
+             webhook again to continue.",
             self.origin()
         );
         let notice = Command::Notice { level: Level::Warning, text };
         if let Err(error) = self.handle.submit(notice, Origin::system()).await {
-            tracing::warn!(%error, "nobody is told that a webhook was given up");
+            tracing::warn!(%error, "the notice that a webhook was given up was not written");
         }
         self.forget().await
     }
 
-    /// Not through the outbox: that would wait for this very worker.
+    /// Not through the outbox, which would wait for this worker.
     async fn forget(&self) -> Result<(), StoreError> {
         let key = self.registration.key();
         self.outbox.records.forget(&key).await?;

@@ -1,4 +1,4 @@
-//! The four methods in both versions: who may use them, what they show, what they keep to themselves.
+//! The four methods in both versions: access, results, and secrets that are not shown.
 
 use futures::future::join_all;
 use loggia_testkit::{Act, Gate, ScriptAgent, client};
@@ -54,7 +54,7 @@ async fn what_is_registered_is_shown_without_its_secrets() {
     assert!(calls.iter().all(|call| call.header("x-a2a-notification-token") == SECRETS[0]));
 }
 
-/// A deleted webhook hears nothing any more, not even what was on its way.
+/// A deleted webhook gets nothing more, not even a notification under way.
 #[tokio::test]
 async fn deletion_stops_delivery_and_may_be_repeated() {
     let gate = Gate::default();
@@ -78,7 +78,7 @@ async fn deletion_stops_delivery_and_may_be_repeated() {
     assert_eq!(pages["configs"].as_array().unwrap().len(), 1);
 }
 
-/// A13: somebody else's task is no task, for all four methods in both versions.
+/// A13: another client's task does not exist, for all four methods in both versions.
 #[tokio::test]
 async fn another_principals_task_is_not_found() {
     let stage = Stage::doing([Act::say("x")]);
@@ -130,7 +130,7 @@ async fn there_are_limits() {
     assert!(said.starts_with("Too many webhooks: "), "{refused}");
     // One that is there may be set up anew.
     stage.call("CreateTaskPushNotificationConfig", config(3)).await;
-    // What would break out of a header.
+    // Values that would break out of a header.
     for name in ["token", "url"] {
         let mut hostile = config(3);
         hostile[name] = json!("http://127.0.0.1:1/x\r\nX-Injected: 1");
@@ -140,7 +140,7 @@ async fn there_are_limits() {
     gate.open();
 }
 
-/// A34: what is sent in a header arrives as it was given, or is not taken.
+/// A34: a value for a header arrives unchanged, or is refused.
 #[tokio::test]
 async fn secrets_are_what_a_header_carries() {
     let gate = Gate::default();
@@ -192,18 +192,18 @@ async fn webhooks_at_work_are_limited_for_each_principal() {
     assert_eq!(refused["code"], -32602, "{refused}");
     assert!(stage.ask("bob", "SendMessage", config()).await.is_ok());
     assert!(stage.ask("eve", "SendMessage", config()).await.is_err());
-    // What is over does not count.
+    // Webhooks of finished tasks do not count.
     gate.open();
     let over = |call: &crate::webhook::Call| call.state() == "TASK_STATE_COMPLETED";
     webhook.until(|calls| calls.iter().filter(|call| over(call)).count() == 3).await;
     let begun = std::time::Instant::now();
     while stage.ask("ann", "SendMessage", config()).await.is_err() {
-        assert!(begun.elapsed() < crate::webhook::PATIENCE);
+        assert!(begun.elapsed() < crate::webhook::TEST_TIMEOUT);
         tokio::task::yield_now().await;
     }
 }
 
-/// However many come at once, there are as many as there may be, and not one fewer.
+/// Concurrent requests get exactly as many webhooks as the limit allows.
 #[tokio::test]
 async fn the_limits_hold_for_requests_that_come_together() {
     let mut options = crate::stage::options();
@@ -229,7 +229,7 @@ async fn the_limits_hold_for_requests_that_come_together() {
     gate.open();
 }
 
-/// A webhook that is set up anew goes on where it stands, at its new address.
+/// A webhook that is registered again continues at its cursor, at its new address.
 #[tokio::test]
 async fn a_webhook_that_is_set_again_goes_on() {
     let stage = Stage::doing([Act::Flood(4)]);
@@ -252,7 +252,7 @@ async fn a_webhook_that_is_set_again_goes_on() {
     assert!(places.is_sorted_by(|a, b| a < b), "no gap, nothing twice: {places:?}");
 }
 
-/// A webhook is shown the task: who may not read it may not have it sent somewhere.
+/// A webhook gets the task, so registering one needs the scope `read`.
 #[tokio::test]
 async fn a_webhook_needs_the_scope_to_read() {
     let stage = Stage::doing([Act::say("x")]);

@@ -1,4 +1,4 @@
-//! What a webhook gets: everything, in order, in its own version, and nobody waits for it.
+//! Delivery: every notification, in order, in the webhook's version, without delaying anyone.
 
 use std::time::{Duration, Instant};
 
@@ -93,7 +93,7 @@ async fn by_method_a_webhook_begins_with_the_task_as_it_is() {
     let calls = webhook.until_over().await;
     assert_eq!(calls[0].body["task"]["id"], task["id"], "{calls:#?}");
     assert!(calls[1..].iter().all(|call| call.body["task"].is_null()));
-    // A task that is over is told as well: whoever comes late does not wait for ever.
+    // A webhook that is registered after the end of the task gets the finished task.
     let late = Webhook::start().await;
     let config = json!({ "taskId": task["id"], "pushNotificationConfig": { "url": late.url() } });
     stage.call("tasks/pushNotificationConfig/set", config).await;
@@ -101,7 +101,7 @@ async fn by_method_a_webhook_begins_with_the_task_as_it_is() {
     assert_eq!((calls.len(), calls[0].state()), (1, "completed".to_owned()));
 }
 
-/// R18 and P6: one hangs, one takes everything, a reader of the stream is there, too.
+/// R18 and P6: one webhook hangs, another one and a stream get everything.
 #[tokio::test]
 async fn a_hanging_webhook_delays_no_other_client() {
     let stage = Stage::doing([Act::Flood(50)]);
@@ -113,7 +113,7 @@ async fn a_hanging_webhook_delays_no_other_client() {
             .await;
     assert!(frames.len() > 50);
     hanging.until(|calls| calls.len() == 1).await;
-    // Other tasks and other webhooks of the same one go on while the first one hangs.
+    // Other tasks and other webhooks of the same task are served while the first one hangs.
     let task = &frames[0]["task"]["id"];
     let config = json!({ "taskId": task, "url": fast.url() });
     stage.call("CreateTaskPushNotificationConfig", config).await;
@@ -123,16 +123,16 @@ async fn a_hanging_webhook_delays_no_other_client() {
         streamed(&stage, "SendStreamingMessage", send1("go", json!({ "url": other.url() }))).await;
     assert_eq!(other.until_over().await.len(), frames.len());
     assert_eq!(hanging.calls().len(), 1, "one at a time");
-    // Its patience is 60 s; nobody waited for that.
+    // The timeout is 60 s.
     assert!(begun.elapsed() < Duration::from_secs(20));
     stage.stop().await;
     assert!(begun.elapsed() < Duration::from_secs(30), "nor does the end");
 }
 
-/// Not many of them either: not another principal, not another server of the same one. An attempt
-/// takes a minute here, longer than anybody waits.
+/// Many hanging webhooks delay neither another principal nor another server of the same principal. The
+/// timeout of an attempt is a minute here, longer than the test waits.
 #[tokio::test]
-async fn many_hanging_webhooks_delay_nobody() {
+async fn many_hanging_webhooks_delay_no_other() {
     let stage = Stage::doing([Act::say("x")]);
     let hanging = Webhook::telling([], Answer::Hang).await;
     let begun = Instant::now();
@@ -152,7 +152,7 @@ async fn many_hanging_webhooks_delay_nobody() {
     stage.stop().await;
 }
 
-/// Whatever a webhook answers, it gets every notification once more until it takes it, in order.
+/// Every notification is repeated until the webhook accepts it, in order.
 #[tokio::test]
 async fn order_holds_under_failures() {
     let stage = Stage::doing([Act::Flood(6), Act::say("end")]);
@@ -168,7 +168,7 @@ async fn order_holds_under_failures() {
     webhook.until_over().await;
     let taken = webhook.taken();
     assert_eq!(taken.iter().map(|call| call.body.clone()).collect::<Vec<_>>(), frames);
-    // The same name and the same words for every attempt at one notification.
+    // The same id and the same body for every attempt at one notification.
     let calls = webhook.calls();
     for pair in calls.windows(2).filter(|pair| pair[0].status != 200) {
         assert_eq!(pair[0].header("webhook-id"), pair[1].header("webhook-id"));
@@ -188,11 +188,11 @@ async fn a_webhook_says_when_to_come_back() {
     let begun = Instant::now();
     stage.send1("go", json!({ "url": webhook.url() })).await;
     webhook.until_over().await;
-    // The back-off alone would have been a few milliseconds; the longest delay bounds the wish.
+    // The back-off alone would have been a few milliseconds; the longest delay bounds `retry-after`.
     assert!(begun.elapsed() >= Duration::from_millis(700));
 }
 
-/// A task that waits for an answer is told, holds nothing open, and goes on when somebody answers.
+/// A task that waits for an answer is sent, holds no session open, and continues with the answer.
 #[tokio::test]
 async fn a_question_is_told_and_so_is_what_follows() {
     let stage = Stage::doing([Act::execute("make"), Act::succeed("built"), Act::say("done")]);
@@ -215,7 +215,7 @@ async fn a_question_is_told_and_so_is_what_follows() {
     assert_eq!(unique.len(), calls.len(), "nothing twice");
 }
 
-/// A task that was over and goes on is told again; with the extension it may.
+/// A finished task that continues is sent again; with the extension it can continue.
 #[tokio::test]
 async fn a_task_that_goes_on_is_told_again() {
     let stage = Stage::doing([Act::say("x")]);

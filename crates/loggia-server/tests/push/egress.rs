@@ -1,4 +1,4 @@
-//! A33 and A14: where nothing may be sent, nothing arrives, however it is written or renamed.
+//! A33 and A14: addresses that must not be called are not called, however a URL or a name leads there.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -53,7 +53,7 @@ async fn addresses_that_are_not_public_are_refused_when_registered() {
         let new = json!({ "taskId": task, "url": url });
         let refused = stage.refused("CreateTaskPushNotificationConfig", new).await;
         assert_eq!(refused["code"], -32602, "{url}");
-        // A message whose callback can not be made is not taken.
+        // A message whose callback is refused is refused.
         let refused = stage.refused("message/send", send03("go", json!({ "url": url }))).await;
         assert_eq!(refused["code"], -32602, "{url}");
         let refused = stage.refused("SendMessage", send1("go", json!({ "url": url }))).await;
@@ -64,7 +64,7 @@ async fn addresses_that_are_not_public_are_refused_when_registered() {
     assert!(webhook.calls().is_empty());
 }
 
-/// What listens on loopback trusts this machine's processes: a client elsewhere must not call it.
+/// Services on loopback trust local processes, so a remote client must not have them called.
 #[tokio::test]
 async fn only_the_local_user_names_loopback() {
     const LOCAL: &str = "local:1000";
@@ -117,14 +117,14 @@ async fn only_the_local_user_names_loopback() {
     let config = json!({ "url": webhook.url() });
     assert!(strict.ask(LOCAL, "SendMessage", send1("go", config.clone())).await.is_ok());
     webhook.until_over().await;
-    // The operator's word.
+    // The operator named it.
     let named = stage(&["localhost"]);
     assert!(named.ask("token:eve", "SendMessage", send1("go", config)).await.is_ok());
 }
 
 /// A name that was public when it was registered and is not when it is called.
 #[tokio::test]
-async fn a_name_that_changes_its_mind_gets_nothing() {
+async fn a_name_that_resolves_differently_later_gets_nothing() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -137,7 +137,7 @@ async fn a_name_that_changes_its_mind_gets_nothing() {
         Stage::with(Arc::new(MemoryStore::default()), ScriptAgent::doing([Act::say("x")]), options);
     let url = format!("https://{name}:{port}/");
     let task = stage.send1("go", json!({ "id": "c", "url": url })).await;
-    // Given up, so it was tried.
+    // It was given up, so it was tried.
     let handle = stage.session(&task).await;
     let mut reader = loggia_testkit::Reader::new(&handle);
     let notice = reader.until(|event| {
@@ -148,7 +148,7 @@ async fn a_name_that_changes_its_mind_gets_nothing() {
     assert_eq!(connected.unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
 }
 
-/// A redirect is not followed: the other place hears nothing, least of all a secret.
+/// A redirect is not followed: its target gets no request and no secret.
 #[tokio::test]
 async fn a_redirect_leads_nowhere() {
     let elsewhere = Webhook::start().await;

@@ -91,7 +91,7 @@ async fn a_task_of_another_client_costs_what_none_costs() {
     }
 }
 
-/// The id of a session can be seen in places (`/about`): it says nothing about other clients.
+/// The id of a session is shown in places (`/about`) and must not tell about other clients.
 #[tokio::test]
 async fn a_name_that_another_client_has_looks_like_a_free_one() {
     let store = store();
@@ -113,7 +113,7 @@ async fn a_name_that_another_client_has_looks_like_a_free_one() {
     assert_eq!(mark(&ids[0]), mark(&ids[1]), "{ids:?}");
     let anns = stage.store.locate(&first["id"].as_str().unwrap().into()).await.unwrap().unwrap();
     assert!(mark(&anns).is_some_and(|anns| Some(anns) != mark(&ids[0])), "{anns}");
-    // Everybody finds their own again.
+    // Each client finds its own again.
     for (who, wanted) in [(ANN, &anns), (BOB, &ids[0])] {
         let again = task(&stage, who, in_context("more", "build")).await;
         let id = again["id"].as_str().unwrap().into();
@@ -121,7 +121,7 @@ async fn a_name_that_another_client_has_looks_like_a_free_one() {
     }
 }
 
-/// A session of an earlier version has the plain name: its owner finds it, and nobody else does.
+/// A session of an earlier version has the plain name: only its owner finds it.
 #[tokio::test]
 async fn a_session_with_a_plain_name_stays_its_owners() {
     let store = store();

@@ -1,4 +1,4 @@
-//! Across restarts and to the end: nothing registered is lost, nothing is tried for ever.
+//! Webhooks across restarts: no registration is lost, and attempts end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use loggia_testkit::{Act, Reader, ScriptAgent, client};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, options, send1};
-use crate::webhook::{Answer, Call, PATIENCE, Webhook};
+use crate::webhook::{Answer, Call, TEST_TIMEOUT, Webhook};
 
 fn bodies(calls: &[Call]) -> Vec<Value> {
     calls.iter().map(|call| call.body.clone()).collect()
 }
 
-/// Stopped in order between two notifications, opened anew: the rest comes, nothing twice.
+/// After a graceful stop between two notifications, a new process delivers the rest, and nothing twice.
 #[tokio::test]
 async fn after_a_restart_the_rest_is_delivered() {
     let directory = client::directory();
@@ -42,7 +42,7 @@ async fn after_a_restart_the_rest_is_delivered() {
     let whole = names.len();
     names.dedup();
     assert_eq!(names.len(), whole, "nothing twice");
-    // The same as one who was there from the beginning of the task.
+    // The same as a reader from the beginning of the task.
     let config = json!({ "taskId": task["id"], "id": "d", "url": reader.url() });
     stage.call("CreateTaskPushNotificationConfig", config).await;
     let snapshot = reader.until_over().await.remove(0).body["task"].clone();
@@ -51,7 +51,7 @@ async fn after_a_restart_the_rest_is_delivered() {
     assert_eq!(told, words(&snapshot["artifacts"]), "{taken:#?}");
     stage.stop().await;
 
-    // Everything is told: a third process has nothing to do.
+    // Everything is delivered: a third process has nothing to do.
     let heard = webhook.calls().len();
     let stage = Stage::with(client::sqlite(directory.path()), ScriptAgent::idle(), options());
     stage.server.resume_push().await.unwrap();
@@ -79,7 +79,7 @@ async fn the_cursor_moves_before_the_next_one_is_sent() {
     }
 }
 
-/// A client that is revoked hears nothing more, wherever it wanted to be told.
+/// The webhooks of a revoked client get nothing more.
 #[tokio::test]
 async fn a_webhook_ends_with_its_client() {
     let stage = Stage::doing([Act::Flood(10)]);
@@ -98,7 +98,7 @@ async fn a_webhook_ends_with_its_client() {
     let heard = webhook.calls().len();
     webhook.until(|calls| calls.len() > heard + 1).await; // a new secret is the same client
     clients.revoke("ann").await.unwrap();
-    // The next one of this name is somebody else.
+    // The next client of this name is another principal.
     clients.add("ann", Scopes::REGISTERED, Grant::None).await.unwrap();
     let records = Records::new(stage.store.clone());
     let gone = async {
@@ -106,7 +106,7 @@ async fn a_webhook_ends_with_its_client() {
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, gone).await.expect("it is forgotten");
+    tokio::time::timeout(TEST_TIMEOUT, gone).await.expect("it is forgotten");
     stage.stop().await;
 }
 
@@ -127,8 +127,8 @@ fn registration(handle: &SessionHandle, task: &TaskId, url: String) -> Registrat
     }
 }
 
-/// A crash between the registration and the prompt forgets both; one between the prompt and the
-/// first notification forgets neither.
+/// A crash between the registration and the prompt loses both; one between the prompt and the first
+/// notification loses neither.
 #[tokio::test]
 async fn a_callback_is_there_exactly_if_its_prompt_is() {
     let directory = client::directory();
@@ -209,7 +209,7 @@ async fn a_webhook_that_is_gone_is_forgotten_at_once() {
     assert_eq!(webhook.calls().len(), 2);
 }
 
-/// Whatever names clients choose, one webhook is not found under another's.
+/// No configuration id of a client can match another webhook.
 #[tokio::test]
 async fn names_do_not_run_into_each_other() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());

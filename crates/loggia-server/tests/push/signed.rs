@@ -1,4 +1,4 @@
-//! A34: a receiver that shares a secret can tell what Loggia sent from what somebody else did.
+//! A34: a receiver that shares a secret can verify that Loggia sent a notification.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,7 +22,7 @@ fn secret() -> String {
     format!("whsec_{}", STANDARD.encode(KEY))
 }
 
-/// What a receiver does, written down anew.
+/// An independent implementation of a receiver.
 fn is_genuine(call: &Call) -> bool {
     let (id, time) = (call.header("webhook-id"), call.header("webhook-timestamp"));
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
@@ -106,7 +106,7 @@ async fn a_private_host_is_called_only_if_it_was_named() {
         let task = stage.send1("go", Value::Null).await["id"].clone();
         let wanted = json!({ "taskId": task, "id": "c", "url": url });
         let registered = stage.ask("ann", "CreateTaskPushNotificationConfig", wanted).await;
-        // Before anything is sent there.
+        // Refused at the registration.
         let which = json!({ "taskId": task, "id": "c" });
         stage.call("DeleteTaskPushNotificationConfig", which).await;
         registered.is_ok()

@@ -1,4 +1,4 @@
-//! A server without its front door: requests are decoded and asked as the transports do it.
+//! A server without its guard: requests are decoded and dispatched as the transports do it.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -26,14 +26,14 @@ pub struct Stage {
     pub server: Arc<Server>,
 }
 
-/// Fast enough for tests, and as patient as they are.
+/// Short delays and a long timeout.
 pub fn options() -> PushOptions {
     PushOptions {
         time: Duration::from_secs(60),
         first_delay: Duration::from_millis(2),
         longest_delay: Duration::from_millis(20),
         lookup: Arc::new(Names::default()),
-        // The webhooks of these tests are here, and their clients are no local users.
+        // These webhooks are on loopback, and their clients are not local users.
         private_hosts: vec!["localhost".to_owned()],
         ..PushOptions::default()
     }
@@ -65,7 +65,7 @@ impl Stage {
         Self { store, hub, server: Arc::new(server) }
     }
 
-    /// Everything of this process ends, as in order.
+    /// A graceful stop.
     pub async fn stop(self) {
         self.server.stop_push().await;
         self.hub.stop().await;
@@ -129,7 +129,7 @@ impl Stage {
         }
     }
 
-    /// What a request for one value gets.
+    /// The value that a request returns.
     pub async fn call(&self, method: &str, params: Value) -> Value {
         match self.ask("ann", method, params).await {
             Ok(Reply::Value(value)) => value,
@@ -145,7 +145,7 @@ impl Stage {
         }
     }
 
-    /// A 1.0 message with a webhook, answered at once; the task.
+    /// Sends a 1.0 message with a webhook without waiting; returns the task.
     pub async fn send1(&self, text: &str, config: Value) -> Value {
         let params = send1(text, config);
         self.call("SendMessage", params).await["task"].clone()
@@ -185,7 +185,7 @@ fn facts() -> CardFacts {
     CardFacts { public_url: "http://localhost:1".into(), streaming: true, ..CardFacts::default() }
 }
 
-/// Names that answer as a test wants: the answers in turn, the last one for ever.
+/// A resolver with given answers in turn; the last one repeats.
 #[derive(Default)]
 pub struct Names(Mutex<HashMap<String, Vec<Vec<IpAddr>>>>);
 

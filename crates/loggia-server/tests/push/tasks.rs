@@ -49,7 +49,7 @@ async fn a_webhook_gets_tasks_by_the_names_their_client_gave_them() {
     }
 }
 
-/// Whichever is first is the task; the others are it, or are told how they differ.
+/// The first request makes the task; the others get it, or an error that says how they differ.
 #[tokio::test]
 async fn one_name_for_many_sessions_at_once_is_one_task() {
     let stage = Stage::doing([Act::say("done")]);
@@ -76,7 +76,7 @@ async fn one_name_for_many_sessions_at_once_is_one_task() {
     assert_eq!(got["sessionId"], tasks[0]["sessionId"]);
 }
 
-/// The first message of a session may find it half open: it waits for the other first message.
+/// A first message that finds the session being opened by another first message waits for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn the_same_request_many_times_at_once_is_answered_every_time() {
     let directory = tempfile::tempdir().unwrap();

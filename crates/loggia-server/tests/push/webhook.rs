@@ -1,4 +1,4 @@
-//! A webhook on a real socket: keeps what it is sent and replies as it is told.
+//! A webhook on a real socket that records its requests and gives scripted replies.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -12,8 +12,8 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::task::AbortOnDropHandle;
 
-/// How long a test waits for what must happen.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How long a test waits.
+pub const TEST_TIMEOUT: Duration = Duration::from_secs(30);
 
 #[derive(Debug, Clone)]
 pub enum Answer {
@@ -31,7 +31,7 @@ pub struct Call {
     pub body: Value,
     /// The same, byte for byte.
     pub raw: Vec<u8>,
-    /// What it was told.
+    /// The status of the reply.
     pub status: u16,
 }
 
@@ -40,7 +40,7 @@ impl Call {
         self.headers.get(name).map(|value| value.to_str().unwrap()).unwrap_or_default()
     }
 
-    /// `(task state, what the last words are)` in either version's payload.
+    /// The task state in the payload of either version.
     pub fn state(&self) -> String {
         let body = &self.body;
         let places = [
@@ -66,7 +66,7 @@ impl Webhook {
         Self::telling([], Answer::Status(200)).await
     }
 
-    /// Tells these answers, then always the last.
+    /// Gives these answers, then `always`.
     pub async fn telling(answers: impl IntoIterator<Item = Answer>, always: Answer) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -83,7 +83,7 @@ impl Webhook {
         format!("http://127.0.0.1:{}/hook", self.port)
     }
 
-    /// What it tells from now on, before what it always tells.
+    /// Gives these answers next.
     pub fn tell(&self, answers: impl IntoIterator<Item = Answer>) {
         self.answers.lock().unwrap().extend(answers);
     }
@@ -92,21 +92,21 @@ impl Webhook {
         self.calls.borrow().clone()
     }
 
-    /// Those that it took.
+    /// The accepted requests.
     pub fn taken(&self) -> Vec<Call> {
         self.calls().into_iter().filter(|call| call.status == 200).collect()
     }
 
     pub async fn until(&self, fits: impl Fn(&[Call]) -> bool) -> Vec<Call> {
         let mut calls = self.calls.subscribe();
-        let waited = tokio::time::timeout(PATIENCE, calls.wait_for(|calls| fits(calls))).await;
+        let waited = tokio::time::timeout(TEST_TIMEOUT, calls.wait_for(|calls| fits(calls))).await;
         match waited {
             Ok(calls) => calls.unwrap().clone(),
             Err(_) => panic!("the webhook was not told: {:#?}", self.calls()),
         }
     }
 
-    /// Until it took a task that is over.
+    /// Waits until it has accepted a finished task.
     pub async fn until_over(&self) -> Vec<Call> {
         let over = |call: &Call| {
             let state = call.state().to_lowercase();
