@@ -1,7 +1,7 @@
-//! The front door on real sockets: a toy router behind it in a process of its own, attacked and
-//! overloaded from this one. Raw bytes wherever a client library would put things right.
+//! Guard, authentication and connection limits on real sockets: a small test server in a separate process,
+//! attacked and overloaded from this one. Raw bytes where a client library would correct a request.
 //!
-//! Needs root (other users are played by changing to them), curl, setpriv, unshare and bash.
+//! Needs root (to run processes as other users), curl, setpriv, unshare and bash.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 #[path = "front_door/bodies.rs"]
@@ -25,8 +25,7 @@ mod tokens;
 #[path = "front_door/toy.rs"]
 mod toy;
 
-/// Not a test: the process that [`stage::Server`] starts. Without a word on its standard input it
-/// ends at once.
+/// Not a test: the process that [`stage::Server`] starts. Without input it ends at once.
 #[test]
 fn child_server() {
     toy::main();
@@ -38,7 +37,7 @@ fn child_hider() {
     identity::hide_and_ask();
 }
 
-/// Not a test: a call that hands its connection to somebody else.
+/// Not a test: a call that passes its connection to another process.
 #[test]
 fn child_sharer() {
     identity::share_connection();

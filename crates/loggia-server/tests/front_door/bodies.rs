@@ -1,4 +1,4 @@
-//! Bodies that are too large, too slow or not what they say: A39 and the last row of §4.1.
+//! Bodies that are too large, too slow or not as announced: A39 and the last row of §4.1.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
@@ -13,7 +13,7 @@ fn head(server: &Server, path: &str, lines: &str) -> String {
     format!("POST {path} HTTP/1.1\r\n{host}\r\nContent-Type: application/json\r\n{lines}\r\n\r\n")
 }
 
-/// Until the server ends the connection, however it does.
+/// Whether the server has closed or reset the connection.
 fn is_closed(stream: &mut std::net::TcpStream) -> bool {
     let mut rest = Vec::new();
     stream.read_to_end(&mut rest).is_ok_and(|_| rest.is_empty())
@@ -77,14 +77,14 @@ fn a_body_without_a_length_is_counted() {
     let request = head(&server, "/echo", "Transfer-Encoding: chunked");
     stream.write_all(request.as_bytes()).unwrap();
     let chunk = format!("10000\r\n{}\r\n", " ".repeat(0x10000));
-    // Without end, as far as the client is concerned.
+    // The client does not end it.
     let sent = (0..).take_while(|_| stream.write_all(chunk.as_bytes()).is_ok()).count();
     let reply = Reply::read(&mut stream);
     assert_eq!((reply.status, reply.reason()), (413, "body-too-large".to_owned()));
     let grown = server.resident_kilobytes().saturating_sub(before);
     println!("{} KiB sent, the server grew by {grown} KiB", sent * 64);
     assert!(grown < 24 * 1024, "the limit, and as much again while it grows: {grown} KiB");
-    // A length beside the encoding buys nothing.
+    // A length beside the encoding is ignored.
     let mut stream = server.connect();
     let lines = "Content-Length: 2\r\nTransfer-Encoding: chunked";
     stream.write_all(head(&server, "/echo", lines).as_bytes()).unwrap();
@@ -113,7 +113,7 @@ fn a_body_that_does_not_come_ends_by_the_clock() {
         stream.shutdown(Shutdown::Write).unwrap();
         assert!(is_closed(&mut stream));
     }
-    // Bytes that drip do not buy time.
+    // Single bytes do not extend the time.
     let mut stream = server.connect();
     stream.write_all(head(&server, "/echo", "Transfer-Encoding: chunked").as_bytes()).unwrap();
     stream.set_read_timeout(Some(Duration::from_millis(20))).unwrap();

@@ -1,4 +1,4 @@
-//! Requests that were not meant for this server, or that a web page sent: A02, A03, A04.
+//! Requests for other hosts, and requests of web pages: A02, A03, A04.
 
 use std::io::Write;
 
@@ -108,7 +108,7 @@ fn http2_is_held_to_the_same_names() {
     assert!(curl(&plain, 0).ends_with(" 415"));
 }
 
-/// Origin and fetch headers with `OWN` for our own, and whether they get in.
+/// Origin and fetch headers, and the status they get.
 const ORIGINS: &[(&str, u16)] = &[
     ("Origin: https://evil.example", 403),
     ("Origin: null", 403),
@@ -119,7 +119,7 @@ const ORIGINS: &[(&str, u16)] = &[
     ("Origin: https://listed.example:8443", 403),
     ("Origin: http://listed.example", 403),
     ("Origin: https://listed.example.evil.example", 403),
-    // A page of ours has to be let in by its own token, later by its cookie: never as the person.
+    // A page of our own origin needs a token: it is never the local user.
     ("Origin: http://127.0.0.1:PORT", 401),
     ("Origin: http://localhost:PORT", 401),
     ("Origin: http://[::1]:PORT", 401),
@@ -170,7 +170,7 @@ fn web_pages_of_others_are_refused() {
     }
 }
 
-/// What a browser asks before it lets a page of another origin ask.
+/// Preflight requests.
 #[test]
 fn a_browser_is_told_about_allowed_pages_and_no_others() {
     let allowed_origins = vec!["https://listed.example".to_owned()];
@@ -194,7 +194,7 @@ fn a_browser_is_told_about_allowed_pages_and_no_others() {
     assert!(!headers.contains("x-other"), "nothing is repeated: {headers}");
     assert_eq!(told("credentials"), None, "cookies are not asked for");
     assert!(!reply.head.contains('*'), "{reply:?}");
-    // Under somebody else's name it is told nothing; without the question it is no browser's.
+    // No headers for another host, and none for a request that is no preflight.
     let evil = ask(&server, "evil.example", listed);
     assert_eq!((evil.status, evil.header("access-control-allow-origin")), (421, None));
     let two = ask(&server, &ours, &format!("{listed}\r\nOrigin: https://evil.example"));
@@ -202,7 +202,7 @@ fn a_browser_is_told_about_allowed_pages_and_no_others() {
     let plain = "OPTIONS /echo HTTP/1.1\r\nOrigin: https://listed.example\r\nConnection: close";
     let plain = server.send(&format!("{plain}\r\nHost: {ours}\r\n\r\n"));
     assert_eq!(plain.status, 401, "{plain:?}");
-    // Where no origin is allowed there is nothing to tell.
+    // No headers where no origin is allowed.
     let closed = Server::start();
     let reply = ask(&closed, &format!("localhost:{}", closed.port), listed);
     assert_eq!((reply.status, reply.header("vary")), (403, None));
@@ -210,14 +210,14 @@ fn a_browser_is_told_about_allowed_pages_and_no_others() {
     assert_eq!(closed.get("/whoami").header("vary"), None);
 }
 
-/// What another Loggia's outbox sends is what its client chose, and never our person's wish.
+/// The client of another Loggia chose the content of its notifications.
 #[test]
-fn a_notification_is_nobodys_request() {
+fn a_notification_of_another_loggia_is_refused() {
     let server = Server::start();
     let rows = [
         ("User-Agent: loggia/0.1.0\r\nwebhook-id: 1-2.3", 403),
         ("user-agent: loggia/99\r\nWebhook-Id:", 403),
-        // Others' webhooks may lead here, and a client may call itself what it wants.
+        // Notifications of other programs are accepted, and so is any user agent.
         ("User-Agent: hooks/1.0\r\nwebhook-id: 1-2.3", 200),
         ("webhook-id: 1-2.3", 200),
         ("User-Agent: loggia/0.1.0", 200),

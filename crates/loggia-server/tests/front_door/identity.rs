@@ -1,4 +1,4 @@
-//! Who is at the other end: A01, A07 and A15, with real users, forks and namespaces.
+//! Identification of local peers: A01, A07 and A15, with real users, forks and namespaces.
 
 use std::io::{BufRead, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -63,12 +63,12 @@ fn a_server_of_an_ordinary_user_knows_its_own() {
     let same = curl(&[&whoami], NOBODY);
     assert!(same.contains("local:65534") && same.ends_with(" 200"), "{same}");
     assert!(curl(&[&whoami], 65_533).contains("\"other-user\""));
-    // Root may do anything, but its processes can not be looked at: it has to say who it is.
+    // The descriptors of root's processes cannot be read, so root needs a token.
     assert_eq!(server.get("/whoami").reason(), "token-needed");
 }
 
 #[test]
-fn without_a_reaper_nobody_is_believed() {
+fn without_a_subreaper_local_clients_need_a_token() {
     let server = Server::with(Setup { subreaper: false, ..Setup::default() });
     let reply = server.get("/whoami");
     assert_eq!((reply.status, reply.reason()), (401, "token-needed".to_owned()));
@@ -79,7 +79,7 @@ fn the_server_does_not_answer_itself() {
     assert_eq!(Server::start().get("/self").body, "403 own-process");
 }
 
-/// Ways in which a call may ask.
+/// Ways in which a call may connect.
 const CALLS: &[(&str, &str)] = &[
     ("a child", r#"curl -sS http://127.0.0.1:$PORT/whoami"#),
     ("over version 6", r#"curl -sS -g "http://[::1]:$PORT/whoami""#),
@@ -119,7 +119,7 @@ fn what_a_call_started_gets_nothing() {
         let server = Server::with(Setup { uid, ..Setup::default() });
         let run = |script: &str| match uid {
             0 => server.run(script),
-            // Root's own connections are not believed by an ordinary user's server.
+            // An ordinary user's server does not admit root without a token.
             _ => {
                 let body = serde_json::json!({ "script": script }).to_string();
                 let json = ["-H", "Content-Type: application/json", "-d", &body];
@@ -166,14 +166,15 @@ fn with_token_and(setup: Setup) -> (tempfile::TempDir, Server) {
     (directory, Server::with(Setup { tokens, ..setup }))
 }
 
-/// What a call of the server prints, started by a process of this user.
+/// The output of a call of the server, started by a process of this user.
 fn run_as(server: &Server, uid: u32, script: &str) -> String {
     let body = serde_json::json!({ "script": script }).to_string();
     let json = ["-H", "Content-Type: application/json", "-d", &body, "-w", ""];
     curl(&[&json[..], &[&url(server, "/run")]].concat(), uid)
 }
 
-/// A copy of curl that may be run and not read: its process hides, as with `prctl(PR_SET_DUMPABLE)`.
+/// A copy of curl that is executable and not readable: its process hides its descriptors, as with
+/// `prctl(PR_SET_DUMPABLE)`.
 fn hidden_curl(directory: &tempfile::TempDir) -> String {
     let hidden = directory.path().join("curl");
     std::fs::copy("/usr/bin/curl", &hidden).unwrap();
@@ -252,7 +253,7 @@ fn hidden_processes_can_be_allowed_with_a_token() {
     assert!(said.contains("token:editor") && said.ends_with(" 200"), "{said}");
 }
 
-/// A table of descriptors of a thread's own is not shown to root either.
+/// A thread's own table of descriptors is not visible to root either.
 #[test]
 fn a_thread_of_a_call_that_hides_gets_nothing() {
     for uid in [0, NOBODY] {
@@ -268,7 +269,7 @@ fn a_thread_of_a_call_that_hides_gets_nothing() {
     }
 }
 
-/// Asks from a thread with a table of descriptors of its own, and prints the answer.
+/// Sends a request from a thread with its own table of descriptors, and prints the answer.
 pub fn hide_and_ask() {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).unwrap();
@@ -285,7 +286,7 @@ pub fn hide_and_ask() {
     });
 }
 
-/// Other users are refused; they do not keep this one out by holding connections.
+/// Other users are refused, and cannot lock out this one by holding connections.
 #[test]
 fn another_user_cannot_use_up_the_connections() {
     // None of them is closed for being silent while the test runs.
@@ -339,7 +340,7 @@ fn a_socket_that_a_call_shares_stays_the_calls() {
     });
 }
 
-/// Connects, hands the connection to whoever listens, and stays until they hang up.
+/// Connects, passes the connection to the listener, and waits until that hangs up.
 pub fn share_connection() {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).unwrap();
@@ -368,7 +369,7 @@ fn receive(meeting: &UnixStream) -> TcpStream {
 }
 
 #[test]
-fn finding_out_is_cheap_and_shared() {
+fn identifying_peers_is_cheap_and_shared() {
     let server = Server::start();
     let mut first = Vec::new();
     let mut later = Vec::new();

@@ -1,4 +1,4 @@
-//! Clients that are slow, idle, many or rude: A40, A41, R33.
+//! Clients that are slow, idle, too many or hostile: A40, A41, R33.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -38,7 +38,7 @@ fn heads_that_do_not_arrive_end_by_the_clock() {
     assert_eq!(rest(&mut begun), b"");
     assert_eq!(rest(&mut silent), b"", "who never asked is told nothing");
     assert_eq!(rest(&mut two), b"");
-    // A byte now and then does not buy time.
+    // Single bytes do not extend the time.
     let mut dripping = server.connect();
     dripping.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let started = Instant::now();
@@ -79,7 +79,7 @@ fn idle_connections_are_closed_and_those_in_use_are_not() {
     assert_eq!(ask(&server, &mut idle).status, 200);
     assert_eq!(rest(&mut idle), b"");
     assert!(started.elapsed() >= Duration::from_millis(900), "{:?}", started.elapsed());
-    // Both were there before it, and have been silent for longer.
+    // Both were opened before it, and have been silent for longer.
     socket.write_all(&[0x81, 0x82, 0, 0, 0, 0, b'h', b'i']).unwrap();
     let mut echo = [0; 4];
     socket.read_exact(&mut echo).unwrap();
@@ -92,11 +92,11 @@ fn idle_connections_are_closed_and_those_in_use_are_not() {
 }
 
 #[test]
-fn who_takes_nothing_is_dropped() {
+fn a_client_that_reads_nothing_is_dropped() {
     let server = Server::with(Setup { stall_millis: 500, ..Setup::default() });
     let mut stalled = server.connect();
     write!(stalled, "GET /flood HTTP/1.1\r\n{}\r\n", host(&server)).unwrap();
-    // It shows when we write: what has been closed on the other side answers with a reset.
+    // A write to a connection that the server has closed is answered with a reset.
     let started = Instant::now();
     while stalled.write_all(b"x").is_ok() {
         assert!(started.elapsed() < Duration::from_secs(20));
@@ -106,7 +106,7 @@ fn who_takes_nothing_is_dropped() {
 }
 
 #[test]
-fn five_hundred_slow_clients_block_nobody() {
+fn five_hundred_slow_clients_block_no_other() {
     let server = Server::start();
     let slow: Vec<TcpStream> = (0..500)
         .map(|_| {
@@ -129,7 +129,7 @@ fn five_hundred_slow_clients_block_nobody() {
 
 #[test]
 fn connections_beyond_the_limit_wait_their_turn() {
-    // One listener: each holds a place ready for its next client.
+    // One listener: each reserves a connection for its next client.
     let setup = Setup { listen: "127.0.0.1".to_owned(), connections: 3, ..Setup::default() };
     let server = Server::with(setup);
     let mut inside: Vec<TcpStream> = (0..3).map(|_| server.connect()).collect();
@@ -167,7 +167,7 @@ fn running_out_of_files_delays_and_breaks_nothing() {
     let mut flood: Vec<TcpStream> = (0..300).map(|_| server.connect()).collect();
     let request = format!("GET /healthz HTTP/1.1\r\n{}\r\n", host(&server));
     flood.iter_mut().for_each(|stream| stream.write_all(request.as_bytes()).unwrap());
-    // Connections are accepted in order; the first without an answer tells that files ran out.
+    // Connections are accepted in order; the first without an answer shows that files ran out.
     let short = Some(Duration::from_secs(2));
     flood.iter().for_each(|stream| stream.set_read_timeout(short).unwrap());
     let answered = flood.iter().take_while(|stream| stream.peek(&mut [0]).is_ok()).count();

@@ -1,4 +1,4 @@
-//! Starts servers and talks to them in bytes.
+//! Starts test servers and sends them raw bytes.
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::net::{Ipv4Addr, TcpStream};
@@ -9,13 +9,13 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Everything that a test may want to be different; see the toy for what it means.
+/// The options of a test server.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Setup {
     pub listen: String,
     pub port: u16,
     pub uid: u32,
-    /// In a network namespace of its own, without version 6.
+    /// In its own network namespace, without IPv6.
     pub only_version_4: bool,
     pub subreaper: bool,
     pub tokens: Option<String>,
@@ -32,7 +32,7 @@ pub struct Setup {
     pub handshake_millis: u64,
     /// The files of a certificate and of its key.
     pub tls: Option<(String, String)>,
-    /// The most files that the process may open, and how many of them it wastes.
+    /// The limit of open files, and how many of them the server opens at its start.
     pub files: Option<u64>,
     pub wasted: usize,
 }
@@ -64,7 +64,7 @@ impl Default for Setup {
     }
 }
 
-/// A toy server in a process of its own; ends with the test.
+/// A test server in a separate process; ends with the test.
 pub struct Server {
     pub child: Child,
     pub port: u16,
@@ -110,7 +110,7 @@ impl Server {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    /// The next line that the toy and not the test framework wrote.
+    /// The next line of the server, without those of the test framework.
     pub fn hear(&mut self) -> String {
         let mut lines = self.output.by_ref().map(|line| line.unwrap());
         let line = lines.find_map(|line| {
@@ -139,7 +139,7 @@ impl Server {
         self.send(&format!("{head}{}{body}", self.ending()))
     }
 
-    /// The toy's `/run`: what a call of this server prints, all its descendants included.
+    /// Runs a call by `/run`: the output of the script and of all its descendants.
     pub fn run(&self, script: &str) -> String {
         let body = serde_json::json!({ "script": script }).to_string();
         let reply = self.post("/run", "Content-Type: application/json", &body);
@@ -151,7 +151,7 @@ impl Server {
         format!("Host: 127.0.0.1:{}\r\nConnection: close\r\n\r\n", self.port)
     }
 
-    /// These bytes on a connection of their own, and everything that comes back.
+    /// Sends bytes on a new connection and reads the reply.
     pub fn send(&self, bytes: &str) -> Reply {
         let mut stream = self.connect();
         stream.write_all(bytes.as_bytes()).unwrap();
@@ -183,7 +183,7 @@ fn program(only_version_4: bool) -> Command {
     command
 }
 
-/// A connection on which waiting for ever is a failure.
+/// A connection with a read timeout.
 pub fn connect(port: u16) -> TcpStream {
     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).unwrap();
     stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
@@ -229,7 +229,7 @@ impl Reply {
         fields.find(|(field, _)| field.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
 
-    /// The reason of a refusal, after a look at its shape.
+    /// The reason of a refusal, after a check of its form.
     #[track_caller]
     pub fn reason(&self) -> String {
         assert_eq!(self.header("content-type"), Some("application/json"), "{self:?}");
@@ -242,7 +242,7 @@ impl Reply {
     }
 }
 
-/// What curl prints, as a process that this one started: body, a space, the status.
+/// The output of curl, run as this user: body, a space, the status.
 pub fn curl(arguments: &[&str], uid: u32) -> String {
     curl_with("curl", arguments, uid)
 }

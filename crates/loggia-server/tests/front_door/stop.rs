@@ -1,4 +1,4 @@
-//! Stopping in order: R31.
+//! Graceful stop: R31.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -80,7 +80,7 @@ fn a_request_under_way_is_answered() {
 }
 
 #[test]
-fn what_does_not_listen_is_cut_when_the_time_is_over() {
+fn a_stream_that_does_not_end_is_cut_after_the_timeout() {
     let mut server = Server::with(Setup { stop_millis: 300, ..Setup::default() });
     let _streams: Vec<_> = (0..3).map(|_| open(&server, "/stubborn", "here")).collect();
     let started = Instant::now();

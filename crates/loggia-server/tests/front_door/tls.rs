@@ -1,5 +1,4 @@
-//! The door with a certificate: who gets in from where, what is said to who speaks no TLS, who is slow,
-//! and what happens when the certificate is exchanged.
+//! TLS: which clients are admitted from where, plain HTTP, slow clients, and renewal of the certificate.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -159,7 +158,7 @@ fn from_elsewhere_only_a_token_opens() {
     let bearer = format!("Authorization: Bearer {TOKEN}");
     assert!(authority.curl(0, &["-H", &bearer, &here]).contains("token:ann"));
     let Some(address) = outer_address() else { return };
-    // By the address that others would use: the same user, and still nobody without a token.
+    // By the outer address even the same user needs a token.
     let there = format!("https://{}/whoami", SocketAddr::new(address, server.port));
     for uid in [0, 65_534] {
         let told = authority.curl(uid, &[&there]);
@@ -172,8 +171,7 @@ fn from_elsewhere_only_a_token_opens() {
     assert!(authority.curl(0, &["-H", wrong, &there]).ends_with(" 401"));
 }
 
-/// A call's process finds the token in its user's file and takes the outer address: it is told all the
-/// same.
+/// A call that has found the token is recognized by the outer address, too.
 #[test]
 fn a_tool_gains_nothing_by_the_outer_address() {
     let authority = Authority::new();
@@ -213,7 +211,7 @@ fn http_in_the_clear_is_told_to_use_tls() {
         stream.write_all(noise).unwrap();
         assert_eq!(rest(&mut stream), b"", "no word to who speaks neither");
     }
-    // A greeting that says nothing ends in an alert.
+    // An invalid greeting ends in an alert.
     let mut broken = server.connect();
     broken.write_all(b"\x16\x03\x01\x00\x04\x01\x00\x00\x00").unwrap();
     assert_eq!(rest(&mut broken).first(), Some(&21));
@@ -233,14 +231,14 @@ fn silent_and_slow_handshakes_end_by_the_clock() {
     for stream in &mut slow {
         stream.write_all(b"\x16\x03\x01\x02").unwrap();
     }
-    // Others are not kept waiting.
+    // Other clients do not wait.
     assert!(authority.get(&server, "/healthz").0.contains(" 200 "));
     assert!(server.resident_kilobytes() < before + 4_096, "next to nothing is held for them");
     for stream in silent.iter_mut().chain(&mut slow) {
         assert_eq!(rest(stream), b"");
     }
     assert!(begun.elapsed() >= Duration::from_millis(2_500));
-    // One that has shaken hands has the time of a head, not of a handshake.
+    // After the handshake the limit for a head applies.
     let mut late = authority.connect(&server);
     late.conn.complete_io(&mut late.sock).unwrap();
     let mut witness = server.connect();
@@ -252,14 +250,14 @@ fn silent_and_slow_handshakes_end_by_the_clock() {
 }
 
 #[test]
-fn who_takes_nothing_is_dropped_behind_tls_as_well() {
+fn a_client_that_reads_nothing_is_dropped_behind_tls_as_well() {
     let authority = Authority::new();
     let server = Server::with(Setup { stall_millis: 500, ..authority.setup() });
     let mut stalled = authority.connect(&server);
     write!(stalled, "GET /flood HTTP/1.1\r\nHost: localhost:{}\r\n\r\n", server.port).unwrap();
     stalled.flush().unwrap();
     let started = Instant::now();
-    // It shows when we write: what has been closed on the other side answers with a reset.
+    // A write to a connection that the server has closed is answered with a reset.
     while stalled.sock.write_all(b"x").is_ok() {
         assert!(started.elapsed() < Duration::from_secs(20));
         std::thread::yield_now();
@@ -278,7 +276,7 @@ fn a_head_that_is_slow_inside_of_tls_is_told_so() {
     assert!(answer.starts_with("HTTP/1.1 408 ") && answer.contains("headers-too-slow"), "{answer}");
 }
 
-/// Renewed while clients come and go: none of them is refused, and a bad pair changes nothing.
+/// Renewal under load: no client is refused, and a bad pair changes nothing.
 #[test]
 fn the_certificate_is_exchanged_under_load() {
     let authority = Authority::new();
@@ -305,7 +303,7 @@ fn the_certificate_is_exchanged_under_load() {
                 }
             });
         }
-        // Only half of it, and then nonsense: the one in use stays.
+        // Half a file, and then an invalid one: the certificate in use stays.
         authority.write("key.pem", &KeyPair::generate().unwrap().serialize_pem());
         let said = server.hear();
         assert!(said.starts_with("kept the key ") && said.contains("does not belong"), "{said}");
@@ -324,14 +322,14 @@ fn the_certificate_is_exchanged_under_load() {
     assert_eq!(third, second);
     println!("{} connections while it was exchanged", served.load(Ordering::Relaxed));
     assert!(served.load(Ordering::Relaxed) > 0);
-    // Who was there before goes on.
+    // Existing connections continue.
     write!(held, "GET /healthz HTTP/1.1\r\nHost: localhost:{port}\r\n\r\n").unwrap();
     let mut answer = [0; 12];
     held.read_exact(&mut answer).unwrap();
     assert_eq!(&answer, b"HTTP/1.1 200");
 }
 
-/// One other machine cannot take every place: here it is this one, by its outer address.
+/// One other machine cannot take every connection: here it is this one, by its outer address.
 #[test]
 fn one_machine_gets_no_more_than_its_share() {
     let authority = Authority::new();

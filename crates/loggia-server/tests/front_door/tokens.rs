@@ -1,4 +1,4 @@
-//! Bearer tokens: the file, the answers, and how often one may guess. A08, A09.
+//! Bearer tokens: the file, the answers, and the limit of wrong ones. A08, A09.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ fn a_token_says_who_asks() {
     assert_eq!(server.post("/healthz", "Content-Type: application/json", "{}").status, 401);
 }
 
-/// What a page of an allowed origin is answered, it may read: also that its token is wrong.
+/// A page of an allowed origin may read every answer, also that its token is wrong.
 #[test]
 fn a_page_of_an_allowed_origin_comes_with_a_token() {
     let allowed_origins = vec!["https://listed.example".to_owned()];
@@ -71,7 +71,7 @@ fn a_page_of_an_allowed_origin_comes_with_a_token() {
 }
 
 #[test]
-fn a_wrong_credential_is_never_somebody() {
+fn a_wrong_credential_is_refused() {
     let rows = [
         bearer("0123456789abcdef-editoR"),
         bearer("0123456789abcdef-edito"),
@@ -86,7 +86,7 @@ fn a_wrong_credential_is_never_somebody() {
         bearer("t\u{f6}ken"),
     ];
     for row in rows {
-        // One server each, or the limiter would answer.
+        // One server for each, because of the limiter.
         for setup in [Setup::default(), Setup { require_token: true, ..Setup::default() }] {
             let (_directory, server) = with_tokens(setup);
             let reply = server.get_with("/whoami", &row);
@@ -105,7 +105,7 @@ fn a_wrong_credential_is_never_somebody() {
 }
 
 #[test]
-fn guessing_is_slow_and_locks_out_nobody() {
+fn guessing_is_slow_and_does_not_lock_out_others() {
     let (_directory, server) = with_tokens(Setup::default());
     let url = format!("http://127.0.0.1:{}/whoami", server.port);
     let wrong = |uid| curl(&["-H", &bearer("wrong-wrong-wrong"), &url], uid);
@@ -115,7 +115,7 @@ fn guessing_is_slow_and_locks_out_nobody() {
     let started = Instant::now();
     for _ in 0..3 {
         let limited = wrong(65_534);
-        // Only if this machine took the whole second may another attempt be free.
+        // If this machine took a whole second, another attempt may be allowed.
         assert!(limited.ends_with(" 429") || started.elapsed().as_secs() >= 1, "{limited}");
     }
     for headers in ["X-Forwarded-For: 192.0.2.1", "Cookie: a=b", "Forwarded: for=192.0.2.1"] {

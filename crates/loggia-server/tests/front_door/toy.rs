@@ -1,4 +1,4 @@
-//! The server under test: a few routes behind a real door, told what to do on its standard input.
+//! The server under test: a few routes behind the real guard, controlled by its standard input.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -25,10 +25,10 @@ struct Toy {
     body_time: Duration,
 }
 
-/// Reads a [`Setup`], serves, and stops when told `stop` or `now`, or when nobody tells any more.
+/// Reads a [`Setup`], serves, and stops on the line `stop` or `now`, or at the end of its input.
 pub fn main() {
     let mut line = String::new();
-    // Nothing comes where it is run as if it were a test.
+    // There is no input when it is run as a test.
     if std::io::stdin().read_line(&mut line).unwrap() == 0 {
         return;
     }
@@ -67,7 +67,7 @@ pub fn main() {
             Err(error) => say(&format!("kept {error}")),
         }));
     }
-    // It may wait for a line for ever; the process ends without it.
+    // The thread may wait for a line for ever; the process ends without it.
     std::thread::spawn(move || obey(&shutdown));
     let stopped = runtime.block_on(serving).unwrap();
     say(&format!("stopped {}", stopped.cut));
@@ -125,7 +125,7 @@ fn door(bound: &Bound, setup: &Setup) -> Guarded {
     Door::new(guard, authenticator).rendering(render).around(router(toy))
 }
 
-/// As the JSON-RPC layer is going to do it.
+/// As the JSON-RPC layer does it.
 fn render(rejection: &Rejection, request: &Parts) -> Option<Response> {
     let reason = json!({"reason": rejection.reason});
     let error = json!({"code": -32600, "message": rejection.message, "data": reason});
@@ -171,13 +171,13 @@ async fn events(Extension(stopping): Extension<Stopping>) -> Response {
     ([("content-type", "text/event-stream")], body).into_response()
 }
 
-/// A stream that does not listen.
+/// A stream that ignores the stop.
 async fn stubborn() -> Body {
     let first = futures::stream::iter([Ok::<_, std::io::Error>(Bytes::from("here\n"))]);
     Body::from_stream(futures::StreamExt::chain(first, futures::stream::pending()))
 }
 
-/// More than any buffer takes.
+/// More than any buffer holds.
 async fn flood() -> Body {
     let chunk = Bytes::from(vec![b'x'; 64 * 1024]);
     Body::from_stream(futures::stream::repeat_with(move || Ok::<_, std::io::Error>(chunk.clone())))
@@ -212,13 +212,13 @@ async fn run(State(toy): State<Arc<Toy>>, Json(asked): Json<Value>) -> Vec<u8> {
         let mut bash = std::process::Command::new("bash");
         bash.args(["-c", &script]).stderr(std::process::Stdio::inherit());
         bash.env("PORT", toy.port.to_string()).env("SERVER", std::process::id().to_string());
-        // Until the last holder of its standard output is gone, orphans included.
+        // Waits until the last process that holds its standard output has exited, orphans included.
         bash.output().unwrap().stdout
     });
     running.await.unwrap()
 }
 
-/// What a tool or a webhook inside of the server would get.
+/// The answer to a request of the server to itself.
 async fn ask_ourselves(State(toy): State<Arc<Toy>>) -> String {
     let asking = tokio::task::spawn_blocking(move || {
         let mut stream = crate::stage::connect(toy.port);
