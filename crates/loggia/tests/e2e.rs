@@ -9,6 +9,8 @@
     reason = "tests"
 )]
 
+#[path = "e2e/access.rs"]
+mod access;
 #[path = "e2e/attach.rs"]
 mod attach;
 #[path = "e2e/attacks.rs"]

@@ -210,6 +210,50 @@ async fn a_slow_regular_expression_delays_no_other_client() {
     }
 }
 
+/// Compiling a pattern takes many times its size. However many sessions search at once, four compile, and a pattern that is
+/// too long or compiles to too much is refused with a sentence.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn searches_at_once_are_bounded() {
+    const SESSIONS: usize = 48;
+    let machine = Machine::new();
+    machine.write("a.txt", "needle\n");
+    let heavy = r"\\pL".repeat(1_300);
+    let long = "x".repeat(4_097);
+    let script = format!(
+        "[[rule]]\ncontains = \"heavy\"\nsteps = [ \
+         {{ call = \"search_file_content\", input = {{ pattern = \"{heavy}\" }} }}, {{ text = \"end\" }} ]\n\
+         [[rule]]\nsteps = [ \
+         {{ call = \"search_file_content\", input = {{ pattern = \"{long}\" }} }}, \
+         {{ call = \"search_file_content\", input = {{ pattern = \"nee.le\" }} }}, {{ text = \"end\" }} ]\n"
+    );
+    let model = machine.script("patterns.toml", &script);
+    let served = Served::start(&machine, &["serve", "--port", "0", "--model", &model]);
+    let ask = async |text: &str| -> Value {
+        let body = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "message/send",
+            "params": { "message": text_message(text), "configuration": { "blocking": true } },
+        });
+        let request = served.post(&body).timeout(Duration::from_secs(240));
+        request.send().await.unwrap().json().await.unwrap()
+    };
+    let one = ask("heavy").await;
+    let alone = served.peak();
+    for told in join_all((0..SESSIONS).map(|_| ask("heavy"))).await {
+        assert_eq!(told["result"]["status"]["state"], "completed", "{told}");
+    }
+    let together = served.peak();
+    println!("peak {alone} KiB with one search, {together} KiB with {SESSIONS}");
+    assert!(together < alone + 512 * 1024, "{alone} {together} KiB");
+    let told = ask("other").await;
+    let log = |told: &Value| {
+        let log = machine.log(told["result"]["contextId"].as_str().unwrap());
+        serde_json::to_string(&log).unwrap()
+    };
+    assert!(log(&one).contains("too large") || log(&one).contains("size limit"), "{}", log(&one));
+    assert!(log(&told).contains("is longer than 4096 bytes"), "{}", log(&told));
+    assert!(log(&told).contains("needle"), "{}", log(&told));
+}
+
 /// A log line that cannot be written is dropped, and its request succeeds.
 #[tokio::test]
 async fn a_failed_log_write_breaks_no_request() {

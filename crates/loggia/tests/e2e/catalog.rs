@@ -9,6 +9,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("P1", KILL, "killed_at_every_step_of_a_migration"),
     ("P2", CROWD, "of_a_hundred_answers_one_wins_a_thousand_times"),
     ("P2", REPLIES, "of_many_words_one_is_the_answer_and_none_is_a_prompt"),
+    ("P2", REPLIES, "free_words_of_the_loser_of_a_race_are_never_a_prompt"),
     ("P3", KILL, "a_killed_session_leaves_no_process_and_the_call_is_interrupted"),
     ("P4", "loggia/tests/e2e/shared.rs", "the_shown_command_is_the_one_that_runs"),
     ("P4", ATTACKS, "a_file_changed_since_the_question_is_not_written"),
@@ -28,6 +29,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("P10", REFUSED, "a_tool_cannot_answer_its_own_question"),
     ("P10", ATTACKS, "a_command_is_known_by_its_parents"),
     ("P10", IDENTITY, "a_call_that_hides_gets_nothing_with_a_token_either"),
+    ("P10", BINDINGS, "a_hidden_process_gets_nothing_unless_the_operator_allows_it"),
     ("P12", FAULTS, "a_late_reader_gets_ten_thousand_events"),
     ("P12", FAULTS, "stopping_ends_streams_in_order_and_keeps_questions"),
     ("P13", "loggia/tests/e2e/secrets.rs", "canaries_are_written_down_nowhere"),
@@ -51,12 +53,17 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("A13", "loggia/tests/e2e/isolation.rs", "another_principals_task_is_not_found"),
     ("A13", "loggia/tests/e2e/isolation.rs", "a_contexts_name_is_its_clients_own"),
     ("A13", FOREIGN, "a_task_of_another_client_costs_what_none_costs"),
+    ("A13", FOREIGN, "a_task_of_another_client_takes_the_time_that_none_takes"),
     ("A13", FOREIGN, "a_name_that_another_client_has_looks_like_a_free_one"),
     ("A15", ATTACKS, "a_token_does_not_help_a_command"),
     ("A15", TOKENS, "a_secret_does_not_help_a_command"),
     ("A15", REFUSED, "a_tool_cannot_answer_its_own_question"),
     ("A15", ATTACKS, "a_command_is_known_by_its_parents"),
     ("A15", IDENTITY, "a_call_that_hides_gets_nothing_with_a_token_either"),
+    ("A15", IDENTITY, "a_hidden_process_gets_nothing"),
+    ("A15", IDENTITY, "hidden_processes_can_be_allowed_with_a_token"),
+    ("A15", BINDINGS, "a_hidden_process_gets_nothing_unless_the_operator_allows_it"),
+    ("A15", BINDINGS, "an_allowed_hidden_process_is_refused_while_a_command_runs"),
     ("A15", IDENTITY, "a_thread_of_a_call_that_hides_gets_nothing"),
     ("A16", "loggia/tests/e2e/shared.rs", "the_shown_command_is_the_one_that_runs"),
     ("A17", ATTACKS, "a_file_changed_since_the_question_is_not_written"),
@@ -65,6 +72,8 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("A18", REPLIES, "a_late_answer_names_the_first_one_in_every_dialect"),
     ("A18", REPLIES, "a_late_word_is_late_while_the_next_prompt_of_its_task_runs"),
     ("A18", REPLIES, "words_that_are_said_to_be_an_answer_are_never_a_prompt"),
+    ("A18", REPLIES, "free_words_of_the_loser_of_a_race_are_never_a_prompt"),
+    ("A18", REPLIES, "after_an_answer_in_free_words_its_client_continues_the_task"),
     ("A18", "loggia/tests/e2e/lost.rs", "a_key_pressed_without_a_connection_answers_nothing_later"),
     ("A18", "loggia/tests/e2e/tui.rs", "a_message_at_a_question_marks_no_answer"),
     (
@@ -73,16 +82,19 @@ const SHOWN: &[(&str, &str, &str)] = &[
         "names_that_are_commands_to_a_terminal_are_printed_as_text",
     ),
     ("A20", GRANTED, "a_client_grants_for_its_own_prompts_until_it_is_revoked"),
+    ("A20", BINDINGS, "a_choice_of_the_owner_is_refused_on_every_binding"),
     ("A20", GRANTED, "a_configured_rule_is_for_the_root_and_a_denied_command_for_no_form"),
     ("A23", BOUNDS, "one_client_does_not_fill_the_queue_of_all"),
     ("A25", "loggia/tests/e2e/walls.rs", "secrets_below_a_root_are_not_for_tools"),
     ("A25", "loggia/tests/e2e/walls.rs", "a_secret_that_was_replaced_through_a_link_is_closed"),
     ("A33", "loggia-server/tests/push/egress.rs", "only_the_local_user_names_loopback"),
+    ("A33", BINDINGS, "a_webhook_on_loopback_is_refused_to_remote_clients_on_every_binding"),
     ("A38", REFUSED, "malformed_requests_get_the_right_error"),
     ("A38", FLOODS, "malformed_frames_get_the_right_error"),
     ("A39", FLOODS, "size_and_depth_bombs_are_refused_and_leave_nothing"),
     ("A39", BOUNDS, "messages_behind_a_turn_are_bounded_in_bytes"),
     ("A39", BOUNDS, "a_slow_regular_expression_delays_no_other_client"),
+    ("A39", BOUNDS, "searches_at_once_are_bounded"),
     ("A40", FLOODS, "slow_heads_and_silent_sockets_are_let_go"),
     ("A41", FLOODS, "floods_on_a_socket_end_that_socket_at_most"),
     ("A41", IDENTITY, "another_user_cannot_use_up_the_connections"),
@@ -98,6 +110,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("R11", CROWD, "two_thousand_readers_miss_nothing_and_the_writer_does_not_notice"),
     ("R11", FAULTS, "the_server_may_open_many_files_and_its_commands_as_many_as_before"),
     ("R19", FAULTS, "a_full_disk_is_said_and_forgotten_when_there_is_room"),
+    ("R19", FAULTS, "a_full_disk_is_said_at_the_start"),
     ("R23", ACCESS, "clocks_may_differ_by_thirty_seconds"),
     ("R24", REFUSED, "ports_that_cannot_be_had"),
     ("R31", FAULTS, "stopping_ends_streams_in_order_and_keeps_questions"),
@@ -108,6 +121,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
 const ATTACKS: &str = "loggia/tests/e2e/attacks.rs";
 const TOKENS: &str = "loggia/tests/e2e/oauth_attacks.rs";
 const ACCESS: &str = "loggia-server/src/auth/access_tests.rs";
+const BINDINGS: &str = "loggia/tests/e2e/access.rs";
 const REFUSED: &str = "loggia/tests/e2e/refused.rs";
 const FLOODS: &str = "loggia/tests/e2e/floods.rs";
 const FAULTS: &str = "loggia/tests/e2e/served_faults.rs";

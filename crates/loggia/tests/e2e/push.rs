@@ -302,7 +302,7 @@ async fn secrets_stay_secret() {
         }
     }
     let log = std::fs::read_to_string(log).unwrap();
-    assert!(log.contains("a notification is not delivered"), "{log}");
+    assert!(log.contains("a notification was not delivered"), "{log}");
     let session = machine.sessions().remove(0);
     let exported = format!("{:?}", machine.log(&session));
     for secret in canaries {

@@ -382,6 +382,28 @@ async fn a_full_disk_is_said_and_forgotten_when_there_is_room() {
     assert!(followed.iter().all(|(id, _)| place(id).0 <= head.0));
 }
 
+/// R19: with a full disk no command starts, with a database or without one, and each says why.
+#[test]
+fn a_full_disk_is_said_at_the_start() {
+    for database in ["none", "left"] {
+        let machine = Machine::new();
+        std::fs::create_dir_all(machine.home()).unwrap();
+        let script = "mount -t tmpfs -o size=4m,mode=700 none \"$0\" || exit 9
+            [ $1 = none ] || \"$2\" run 'say x' >/dev/null || exit 9
+            dd if=/dev/zero of=\"$0/filler\" bs=4k 2>/dev/null
+            for command in 'serve --port 0' '--a2a-port 0' 'run hello' 'sessions list'; do
+                \"$2\" $command </dev/null; echo ended $?
+            done";
+        let mut command = Command::new("unshare");
+        command.args(["-m", "timeout", "60", "bash", "-c", script]);
+        command.arg(machine.home()).arg(database).arg(Machine::program());
+        let ran = Ran::from(machine.prepare(command).output().unwrap());
+        assert_eq!(ran.out.matches("ended 1\n").count(), 4, "{database}: {}{}", ran.out, ran.err);
+        assert_eq!(ran.err.matches("no space left for ").count(), 4, "{database}: {}", ran.err);
+        assert_eq!(ran.err.matches("Free some space").count(), 4, "{database}: {}", ran.err);
+    }
+}
+
 /// R31: on a stop signal, the server ends every stream with a message, kills running commands,
 /// keeps open questions, and exits in time.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
