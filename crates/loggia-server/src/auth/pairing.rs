@@ -17,11 +17,11 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use loggia_core::Millis;
 use loggia_session::{Document, Store, StoreError};
 use serde::{Deserialize, Serialize};
-use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use subtle::{Choice, ConstantTimeEq};
 
 use super::access::SKEW;
 use super::scope::Scopes;
-use super::secret::{NoRandomness, Secret, random, serial};
+use super::secret::{NoRandomness, Secret, position, random, serial};
 
 /// How long a code is valid.
 pub const CODE_LIFE: Duration = Duration::from_secs(300);
@@ -267,16 +267,9 @@ impl Kept {
     }
 }
 
-/// The offer of this code. All are compared, so that the time does not depend on the match.
+/// The offer of this code.
 fn find<'a>(good: &'a [Kept], code: &Secret) -> Option<&'a Kept> {
-    let (mut found, mut any) = (0u64, Choice::from(0));
-    for (index, kept) in good.iter().enumerate() {
-        let same = kept.offer.fits(code);
-        found.conditional_assign(&(index as u64), same);
-        any |= same;
-    }
-    let index = bool::from(any).then(|| usize::try_from(found).ok())??;
-    good.get(index)
+    good.get(position(good.iter().map(|kept| kept.offer.fits(code)))?)
 }
 
 fn document(key: &str, offer: Option<&Offer>) -> Result<Document, StoreError> {

@@ -12,7 +12,7 @@ use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
+use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
 use tokio::sync::Semaphore;
 
 const MEMORY_KIB: u32 = 19 * 1024;
@@ -59,6 +59,16 @@ pub(super) fn random<const N: usize>() -> Result<[u8; N], NoRandomness> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| NoRandomness(error.to_string()))?;
     Ok(bytes)
+}
+
+/// The index of a match. Looks at all of them, so that the time does not depend on which one matches.
+pub(super) fn position(matches: impl Iterator<Item = Choice>) -> Option<usize> {
+    let (mut found, mut any) = (0u64, Choice::from(0));
+    for (index, same) in matches.enumerate() {
+        found.conditional_assign(&(index as u64), same);
+        any |= same;
+    }
+    bool::from(any).then(|| usize::try_from(found).ok())?
 }
 
 /// A short unique id.

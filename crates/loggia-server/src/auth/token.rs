@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use axum::http::request::Parts;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use subtle::{Choice, ConditionallySelectable, ConstantTimeEq};
+use subtle::ConstantTimeEq;
 
 use super::scheme::{Judged, Scheme};
 use super::scope::Scopes;
-use super::secret::Secret;
+use super::secret::{Secret, position};
 use super::{Principal, bearer};
 
 const SHORTEST: usize = 16;
@@ -81,15 +81,8 @@ impl TokenFile {
     /// The name of the token, if it is in the file.
     fn find(&self, presented: &Secret) -> Option<&str> {
         let presented = presented.digest();
-        let mut found = 0u64;
-        let mut any = Choice::from(0);
-        for (index, token) in self.tokens.iter().enumerate() {
-            let same = token.digest.ct_eq(&presented);
-            found.conditional_assign(&(index as u64), same);
-            any |= same;
-        }
-        let index = bool::from(any).then(|| usize::try_from(found).ok())??;
-        self.tokens.get(index).map(|token| token.name.as_str())
+        let found = position(self.tokens.iter().map(|token| token.digest.ct_eq(&presented)))?;
+        self.tokens.get(found).map(|token| token.name.as_str())
     }
 }
 
