@@ -267,7 +267,7 @@ async fn a_shell_command_runs_and_all_clients_see_it() {
     home.sees("!touch made.txt").sees(READY);
     assert_eq!(machine.read("made.txt"), None);
 
-    home.types("/compact\r").sees("A summary stands for").sees(READY);
+    home.types("/compact\r").sees("A summary of").sees(READY);
     let log = serde_json::to_string(&machine.log(&machine.sessions()[0])).unwrap();
     assert!(!log.contains("approval_asked"), "{log}");
     let summary = log.split("context_compacted").nth(1).unwrap();
