@@ -122,7 +122,11 @@ fn bombs_are_bounded_and_the_session_goes_on() {
 fn a_command_cannot_kill_loggia() {
     let machine = Machine::new();
     let probe = machine.run(&["doctor", "--output", "json"]);
-    assert!(probe.out.contains("each has its own process namespace"), "not shown here: {}", probe.out);
+    assert!(
+        probe.out.contains("each has its own process namespace"),
+        "not shown here: {}",
+        probe.out
+    );
     for command in ["kill -9 $PPID; sleep 0.1; echo lived", "kill -9 -1; echo lived"] {
         let ran = machine.run(&[
             "run",
