@@ -217,7 +217,7 @@ pub(crate) struct ClosedQuestion {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Closing {
     Answered { choice: ChoiceId, edit: Option<Edit>, by: Origin },
-    Withdrawn { why: String },
+    Withdrawn { why: String, by: Origin },
 }
 
 /// The summary of a session for lists, stored beside the log so that a list does not fold it.

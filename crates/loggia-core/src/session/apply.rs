@@ -185,7 +185,8 @@ impl Session {
                 if let Some((open, approval)) =
                     ended.and_then(|mut open| open.approval.take().map(|asked| (open, asked)))
                 {
-                    let how = Closing::Withdrawn { why: outcome.summary().to_owned() };
+                    let (why, by) = (outcome.summary().to_owned(), envelope.origin.clone());
+                    let how = Closing::Withdrawn { why, by };
                     let mut closed = closed_question(&approval.id, envelope, how);
                     closed.details = details_for_words(&open.details);
                     closed.choices = approval.choices;

@@ -299,7 +299,7 @@ impl Session {
             Closing::Answered { choice, by, .. } => {
                 Err(Refusal::AlreadyAnswered { choice: choice.clone(), by: by.clone(), at: *at })
             }
-            Closing::Withdrawn { why } => Err(Refusal::Withdrawn { why: why.clone(), at: *at }),
+            Closing::Withdrawn { why, .. } => Err(Refusal::Withdrawn { why: why.clone(), at: *at }),
         }
     }
 

@@ -86,18 +86,15 @@ impl Session {
         };
         let text = only_text(&reply.content);
         let running = self.turn.as_ref().is_some_and(|turn| turn.task == *task);
-        let asked = self.open_approvals().next().filter(|_| running);
-        if let Some((call, approval)) = asked {
-            let choices = &approval.choices;
-            let words = text.and_then(|text| words_to_choice(&text, choices, &call.details));
-            return match words {
-                Some((choice, edit)) => {
-                    ReplyKind::Answer(WordAnswer { call: call.id.clone(), choice, edit })
-                }
-                None => ReplyKind::Unclear {
-                    offered: choices.iter().map(|offered| offered.id.0.clone()).collect(),
-                },
-            };
+        let mut asked = self.open_approvals().filter(|_| running).peekable();
+        if let Some((_, first)) = asked.peek() {
+            let offered = first.choices.iter().map(|choice| choice.id.0.clone()).collect();
+            // The first question that the words can answer.
+            let answer = asked.find_map(|(call, approval)| {
+                let words = words_to_choice(text.as_deref()?, &approval.choices, &call.details);
+                words.map(|(choice, edit)| WordAnswer { call: call.id.clone(), choice, edit })
+            });
+            return answer.map_or(ReplyKind::Unclear { offered }, ReplyKind::Answer);
         }
         let late = text.and_then(|text| self.late_answer(reply, origin, task, &text, running));
         late.map_or(ReplyKind::Other, ReplyKind::Late)
@@ -118,9 +115,11 @@ impl Session {
         let call = self.tasks.get(task)?.last_question.as_ref()?;
         let closed = self.closed_questions.get(call)?;
         // A question to the user accepts any text, so any text may be a late answer. After the turn, text that names no
-        // choice continues the task, unless another client gave the answer: then it was probably meant as one.
+        // choice continues the task, unless another client gave the answer or withdrew the question: then the text was
+        // probably meant as an answer.
         let by_choice = Details::Generic { text: String::new() };
-        let lost = matches!(&closed.how, Closing::Answered { by, .. } if by != origin);
+        let (Closing::Answered { by, .. } | Closing::Withdrawn { by, .. }) = &closed.how;
+        let lost = by != origin;
         let continues = !running && !lost && reply.can_continue();
         let details = if continues { &by_choice } else { &closed.details };
         let (choice, edit) = words_to_choice(text, &closed.choices, details)?;

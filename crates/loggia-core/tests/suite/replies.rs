@@ -15,6 +15,11 @@ fn asking(details: Details) -> (World, TaskId) {
     let (prompt, content) = ("one".into(), Content::text("go"));
     world.submit(client(0), Command::Prompt { prompt, task: TaskChoice::New, content }).unwrap();
     let task = world.session.turn().unwrap().task.clone();
+    propose(&mut world, "call", details);
+    (world, task)
+}
+
+fn propose(world: &mut World, call: &str, details: Details) {
     let proposal = Proposal {
         message: "message".into(),
         tool: "tool".into(),
@@ -27,8 +32,7 @@ fn asking(details: Details) -> (World, TaskId) {
         input: json!({}),
         details,
     };
-    report(&mut world, Report::Propose { call: "call".into(), proposal });
-    (world, task)
+    report(world, Report::Propose { call: call.into(), proposal });
 }
 
 fn report(world: &mut World, report: Report) {
@@ -142,13 +146,29 @@ fn free_text_is_a_late_answer_if_another_client_answered() {
     world.submit(client(2), marked).unwrap();
 }
 
-/// No client answered, so text other than a choice continues the task.
+/// Text of another client than the one that withdrew the question was meant as its answer. The client that withdrew it
+/// continues the task.
 #[test]
-fn free_text_after_a_withdrawn_question_continues_the_task() {
+fn free_text_after_a_withdrawn_question_is_refused_to_other_clients() {
     let (mut world, task) = asking(question());
     world.submit(client(0), Command::Cancel { what: Cancel::Turn }).unwrap();
     assert_eq!(told(&mut world, 1, reply(&task, "blue")), "withdrawn");
-    assert_eq!(told(&mut world, 1, reply(&task, "something else")), "prompt");
+    assert_eq!(told(&mut world, 1, reply(&task, "something else")), "withdrawn");
+    assert_eq!(told(&mut world, 0, reply(&task, "something else")), "prompt");
+}
+
+/// The order in which the calls of one reply ask does not matter.
+#[test]
+fn words_answer_the_open_question_that_they_fit() {
+    for order in [[command(), question()], [question(), command()]] {
+        let [first, second] = order;
+        let (mut world, task) = asking(first);
+        propose(&mut world, "second", second);
+        assert_eq!(told(&mut world, 1, reply(&task, "a free answer")), "answer");
+        let (_, open) = world.session.open_approvals().next().unwrap();
+        assert!(open.choices.iter().all(|choice| choice.id.0 != "answer"), "{open:?}");
+        assert_eq!(told(&mut world, 1, reply(&task, "yes")), "answer");
+    }
 }
 
 #[test]
