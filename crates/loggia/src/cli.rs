@@ -22,8 +22,9 @@ use crate::cmd;
   loggia attach localhost:1234                       open that session in another terminal
   loggia doctor                                      check this machine
 
-Exit codes: 0 done, 1 failed, 2 usage, 3 approval needed but no terminal, 4 refused,
-130 interrupted, 141 output closed, 143 terminated. More in docs/reference/configuration.md."
+Exit codes: 0 done, 1 failed, 2 usage, 3 approval needed but no terminal, 4 refused without
+a person, 130 interrupted, 141 output closed, 143 terminated. More in
+docs/reference/configuration.md."
 )]
 pub struct Cli {
     /// Work in this directory instead of the current one
