@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 use axum::http::Request;
 use axum::http::request::Parts;
 use loggia_server::auth::{
-    Asked, Clients, Denied, Grant, Judged, OAuth, SampleClient, Scheme, Scopes, Secret, Source,
-    TokenFile,
+    Clients, CredentialCheck, Denied, Grant, OAuth, SampleClient, Scheme, Scopes, Secret, Source,
+    TokenFile, TokenRequest,
 };
 use loggia_server::peer::PeerIdentity;
 use loggia_session::{MemoryStore, Store};
@@ -77,7 +77,7 @@ async fn of_secrets(rounds: usize) -> Times {
         for kind in order(round) {
             let client = if kind == 0 { "bob" } else { "ann" };
             let secret = Secret::new(changed(secret.reveal(), kind));
-            let asked = Asked { client: client.to_owned(), secret, scopes: None };
+            let asked = TokenRequest { client: client.to_owned(), secret, scopes: None };
             // From another address each time.
             let number = u8::try_from(round % UNLIMITED * 3 + kind).unwrap();
             let source = Source::Address(IpAddr::from([192, 0, 2, number]));
@@ -108,9 +108,9 @@ async fn of_tokens(rounds: usize) -> Times {
         for kind in order(round) {
             let request = request(kind);
             let begun = Instant::now();
-            let judged = file.judge(&request).await;
+            let checked = file.check(&request).await;
             times[kind].push(begun.elapsed());
-            assert_eq!(judged, Judged::Unknown);
+            assert_eq!(checked, CredentialCheck::Unknown);
         }
     }
     times

@@ -2,7 +2,7 @@
 //! and so does the creation of sessions.
 //!
 //! Another client's session looks exactly like one that does not exist, and takes the same work: the store gets the same
-//! queries, and a session is opened only for its owner. The ids of a client's named sessions contain the client's mark, so
+//! queries, and a session is opened only for its owner. The ids of a client's named sessions contain the client's suffix, so
 //! a name is free whether or not another client uses it. The local user sees all sessions and gets plain ids. The scopes
 //! of intents are checked in `dispatch`.
 
@@ -15,8 +15,8 @@ use loggia_wire::{AgentSettings, Condition, Violation, WireError, context};
 use sha2::{Digest, Sha256};
 
 use crate::auth::is_local_user;
-use crate::requested_settings::Site;
-use crate::state::{Caller, Server, Shape, hub_error, submit_error};
+use crate::requested_settings::WorkspaceChoice;
+use crate::state::{Caller, ServedSessions, Server, hub_error, submit_error};
 
 /// Session names that one error lists.
 const MOST_NAMED: usize = 8;
@@ -52,17 +52,19 @@ impl Server {
         id: &SessionId,
         caller: &Caller,
     ) -> Result<SessionHandle, WireError> {
-        match &self.shape {
-            Shape::Shared(shared) if shared == id => Ok(self.open(id).await?),
-            Shape::Shared(_) => Err(Condition::UnknownContext.into()),
-            Shape::Many if caller.principal.scopes.admin => match self.meant(id).await? {
-                Some(id) => self.own(&id, caller).await,
-                None => Err(Condition::UnknownContext.into()),
-            },
-            Shape::Many => match self.own(id, caller).await {
-                // The client's own session of this name has its mark.
+        match &self.sessions {
+            ServedSessions::Shared(shared) if shared == id => Ok(self.open(id).await?),
+            ServedSessions::Shared(_) => Err(Condition::UnknownContext.into()),
+            ServedSessions::Many if caller.principal.scopes.admin => {
+                match self.resolve_name_for_admin(id).await? {
+                    Some(id) => self.own(&id, caller).await,
+                    None => Err(Condition::UnknownContext.into()),
+                }
+            }
+            ServedSessions::Many => match self.own(id, caller).await {
+                // The client's own session of this name has its suffix.
                 Err(WireError::Condition(Condition::UnknownContext)) => {
-                    self.own(&apart(id, caller), caller).await
+                    self.own(&own_id(id, caller), caller).await
                 }
                 found => found,
             },
@@ -93,11 +95,11 @@ impl Server {
     ) -> Result<Option<SessionHandle>, WireError> {
         let handle = self.open(id).await?;
         let name = caller.principal.name.clone();
-        let look = move |session: &Session| {
+        let is_owner = move |session: &Session| {
             let owner = session.opened().and_then(|opened| opened.principal.as_ref());
             owner.is_some_and(|owner| *owner == name)
         };
-        let mine = handle.inspect(look).await.map_err(submit_error)?;
+        let mine = handle.inspect(is_owner).await.map_err(submit_error)?;
         Ok((mine || caller.principal.scopes.admin).then_some(handle))
     }
 
@@ -121,9 +123,9 @@ impl Server {
         caller: &Caller,
     ) -> Result<SessionId, WireError> {
         if caller.principal.scopes.admin {
-            return Ok(self.meant(name).await?.unwrap_or_else(|| name.clone()));
+            return Ok(self.resolve_name_for_admin(name).await?.unwrap_or_else(|| name.clone()));
         }
-        let own = apart(name, caller);
+        let own = own_id(name, caller);
         Ok(if self.is_unknown(&own).await? { name.clone() } else { own })
     }
 
@@ -137,13 +139,16 @@ impl Server {
         if name == session || name.as_str() == context::shown(session) {
             return Ok(true);
         }
-        let admin = self.is_many() && caller.principal.scopes.admin;
-        Ok(admin && self.meant(name).await?.as_ref() == Some(session))
+        let admin = self.serves_many_sessions() && caller.principal.scopes.admin;
+        Ok(admin && self.resolve_name_for_admin(name).await?.as_ref() == Some(session))
     }
 
     /// The session that an admin means: admins see the names of all clients. For a name that several clients use, the
     /// error lists the full names.
-    async fn meant(&self, name: &SessionId) -> Result<Option<SessionId>, WireError> {
+    async fn resolve_name_for_admin(
+        &self,
+        name: &SessionId,
+    ) -> Result<Option<SessionId>, WireError> {
         let store = |error| hub_error(HubError::Store(error));
         let shown = SessionId::from(context::shown(name));
         let listed = self.hub.store().list(usize::MAX).await.map_err(store)?;
@@ -167,14 +172,14 @@ impl Server {
         Err(WireError::Invalid(Violation { field: "contextId".to_owned(), why }))
     }
 
-    /// The unique name of a session: its id, with its owner's mark if it has none.
+    /// The unique name of a session: its id, with its owner's suffix if it has none.
     async fn full_name(&self, id: &SessionId) -> Result<SessionId, StoreError> {
-        if context::is_apart(id) {
+        if context::has_suffix(id) {
             return Ok(id.clone());
         }
         let first = self.hub.store().read(id, Seq::ZERO, 1).await?;
         let owner = first.first().and_then(|first| first.origin.principal.as_deref());
-        Ok(context::apart(id, mark(owner.unwrap_or_default())))
+        Ok(context::with_suffix(id, suffix_of(owner.unwrap_or_default())))
     }
 
     /// The session of a task, if the caller may see it.
@@ -185,16 +190,16 @@ impl Server {
     ) -> Result<SessionHandle, WireError> {
         let found = self.hub.locate(task).await.map_err(hub_error)?;
         let Some(id) = found else {
-            if self.is_many() {
+            if self.serves_many_sessions() {
                 // The same work as for another client's task.
                 self.is_owner_by_log(&task.as_str().into(), caller).await?;
             }
             return Err(Condition::TaskNotFound.into());
         };
         // By id, not by name: the caller may have another session of this name.
-        let session = match &self.shape {
-            Shape::Shared(_) => self.session(&id, caller).await,
-            Shape::Many => self.own(&id, caller).await,
+        let session = match &self.sessions {
+            ServedSessions::Shared(_) => self.session(&id, caller).await,
+            ServedSessions::Many => self.own(&id, caller).await,
         };
         session.map_err(|error| match error {
             WireError::Condition(Condition::UnknownContext) => Condition::TaskNotFound.into(),
@@ -209,11 +214,15 @@ impl Server {
         settings: Option<&AgentSettings>,
         caller: &Caller,
     ) -> Result<SessionHandle, WireError> {
-        let existing = match (&self.shape, wanted) {
-            (Shape::Shared(shared), None) => Some(Box::pin(self.session(shared, caller)).await?),
-            (Shape::Shared(_), Some(id)) => Some(Box::pin(self.session(id, caller)).await?),
-            (Shape::Many, None) => None,
-            (Shape::Many, Some(id)) => match Box::pin(self.session(id, caller)).await {
+        let existing = match (&self.sessions, wanted) {
+            (ServedSessions::Shared(shared), None) => {
+                Some(Box::pin(self.session(shared, caller)).await?)
+            }
+            (ServedSessions::Shared(_), Some(id)) => {
+                Some(Box::pin(self.session(id, caller)).await?)
+            }
+            (ServedSessions::Many, None) => None,
+            (ServedSessions::Many, Some(id)) => match Box::pin(self.session(id, caller)).await {
                 Ok(handle) => Some(handle),
                 // The first message may name its context.
                 Err(WireError::Condition(Condition::UnknownContext)) => None,
@@ -222,7 +231,7 @@ impl Server {
         };
         match existing {
             Some(handle) => {
-                Box::pin(self.fit(&handle, settings, caller)).await?;
+                Box::pin(self.apply_to_existing(&handle, settings, caller)).await?;
                 Ok(handle)
             }
             None => self.create(wanted, settings, caller).await,
@@ -252,45 +261,45 @@ impl Server {
         asked: Option<&AgentSettings>,
         caller: &Caller,
     ) -> Result<SessionHandle, WireError> {
-        let site = self.site(asked)?;
+        let choice = self.workspace_choice(asked)?;
         let mut settings = self.defaults.settings.clone();
-        if let Site::Directory(path) = &site {
+        if let WorkspaceChoice::Directory(path) = &choice {
             let rules = hub::project_rules(self.hub.store().as_ref(), path).await;
             settings.rules.extend(rules.map_err(|error| hub_error(HubError::Store(error)))?);
         }
         let notices = self.configure(&mut settings, asked, caller)?;
         let agent = self.defaults.agent.clone();
-        let name = match (wanted, &site) {
+        let name = match (wanted, &choice) {
             (Some(name), _) => NewName::Given(name.clone()),
             // The directory of a clone is named after the session's id.
-            (None, Site::Clone(..)) => NewName::Made(uuid::Uuid::now_v7().into()),
+            (None, WorkspaceChoice::Clone(..)) => NewName::Made(uuid::Uuid::now_v7().into()),
             // Opened in one append with its first message, which follows.
-            (None, Site::Directory(path)) => {
+            (None, WorkspaceChoice::Directory(path)) => {
                 let workspace = Workspace::Local { path: path.clone() };
                 let new = NewSession { workspace, settings, agent };
                 let begun = self.hub.begin(new, caller.origin.clone());
                 let handle = self.in_session_runtime(begun).await.map_err(hub_error)?;
-                tell(&handle, notices).await?;
+                add_notices(&handle, notices).await?;
                 return Ok(handle);
             }
         };
         let new = |id: &SessionId| -> Result<NewSession, WireError> {
             let (settings, agent) = (settings.clone(), agent.clone());
-            Ok(NewSession { workspace: site.workspace(id)?, settings, agent })
+            Ok(NewSession { workspace: choice.workspace(id)?, settings, agent })
         };
         match Box::pin(self.create_named(&name, new, caller)).await? {
             Created::Now(handle) => {
-                tell(&handle, notices).await?;
+                add_notices(&handle, notices).await?;
                 Ok(handle)
             }
             Created::Before(handle) => {
-                Box::pin(self.fit(&handle, asked, caller)).await?;
+                Box::pin(self.apply_to_existing(&handle, asked, caller)).await?;
                 Ok(handle)
             }
         }
     }
 
-    /// Creates a session under the client's name for it, with the client's mark. The local user's has no mark, unless
+    /// Creates a session under the client's name for it, with the client's suffix. The local user's has no suffix, unless
     /// the plain id is taken.
     async fn create_named(
         &self,
@@ -302,8 +311,8 @@ impl Server {
             NewName::Given(name) => (name, is_local_user(&caller.principal.name)),
             NewName::Made(name) => (name, true),
         };
-        let plain = (plain && !context::is_apart(name)).then(|| name.clone());
-        for id in plain.into_iter().chain([apart(name, caller)]) {
+        let plain = (plain && !context::has_suffix(name)).then(|| name.clone());
+        for id in plain.into_iter().chain([own_id(name, caller)]) {
             if self.is_unknown(&id).await? {
                 let created =
                     self.hub.create_named(Some(id.clone()), new(&id)?, caller.origin.clone());
@@ -337,8 +346,8 @@ enum Created {
     Before(SessionHandle),
 }
 
-/// Tells a client in its session which of its settings were not applied.
-async fn tell(handle: &SessionHandle, notices: Vec<String>) -> Result<(), WireError> {
+/// Reports settings that were not applied to the session's client.
+async fn add_notices(handle: &SessionHandle, notices: Vec<String>) -> Result<(), WireError> {
     for text in notices {
         let notice = Command::Notice { level: Level::Warning, text };
         Box::pin(handle.submit(notice, Origin::system())).await.map_err(submit_error)?;
@@ -347,12 +356,12 @@ async fn tell(handle: &SessionHandle, notices: Vec<String>) -> Result<(), WireEr
 }
 
 /// The id of the caller's session of this name.
-fn apart(name: &SessionId, caller: &Caller) -> SessionId {
-    context::apart(name, mark(&caller.principal.name))
+fn own_id(name: &SessionId, caller: &Caller) -> SessionId {
+    context::with_suffix(name, suffix_of(&caller.principal.name))
 }
 
 /// Distinguishes the sessions of different principals that have the same name.
-fn mark(principal: &str) -> u64 {
+fn suffix_of(principal: &str) -> u64 {
     let digest: [u8; 32] = Sha256::digest(principal.as_bytes()).into();
-    digest.iter().take(8).fold(0, |mark, byte| mark << 8 | u64::from(*byte))
+    digest.iter().take(8).fold(0, |suffix, byte| suffix << 8 | u64::from(*byte))
 }

@@ -2,11 +2,11 @@
 //!
 //! A presented credential decides alone: a wrong one is answered with 401 and never falls back to the
 //! identity of the connection (A08). Without a credential, a process of the same user on this machine
-//! is that user (§2.4). A process that descends from a call is refused with any credential (A15).
+//! is that user (docs/authentication.md). A process that descends from a call is refused with any credential (A15).
 //! Scopes are decided here and never by a request; which intent needs which scope is decided in
 //! `dispatch`.
 
-mod access;
+mod access_token;
 mod client;
 mod credential_lifetime;
 mod failed_attempts;
@@ -17,7 +17,7 @@ mod pairing;
 mod scheme;
 mod scope;
 mod secret;
-mod token;
+mod token_file;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,12 +32,14 @@ pub use client::{Client, ClientError, Clients, SAMPLE};
 pub use credential_lifetime::CredentialLifetime;
 pub use keys::{KeyError, Keys, OldTokens};
 pub use limiter::{Limiter, Source};
-pub use oauth::{Asked, Denied, Issued, OAuth, OAuthError, Paired, Redeemed, SampleClient};
+pub use oauth::{
+    Denied, Issued, OAuth, OAuthError, Paired, PairingRequest, SampleClient, TokenRequest,
+};
 pub use pairing::{CODE_LIFE, Code, Pairing, PairingError};
-pub use scheme::{Judged, Scheme};
+pub use scheme::{CredentialCheck, Scheme};
 pub use scope::{Grant, NoScope, SCOPES, Scopes};
 pub use secret::Secret;
-pub use token::{TokenFile, TokenFileError};
+pub use token_file::{TokenFile, TokenFileError};
 
 use crate::guard::{Rejection, from_page};
 use crate::peer::{Peer, PeerIdentity, network};
@@ -58,7 +60,7 @@ pub struct Principal {
     /// `local:1000`, `token:NAME`, `client:NAME~ID`. Unique, also over time.
     pub name: Arc<str>,
     pub scopes: Scopes,
-    /// What passes without a question in the sessions that it opens.
+    /// Which calls run without approval in the sessions that it opens.
     pub grant: Grant,
     /// Connected over loopback; such a client may hold more streams.
     pub local: bool,
@@ -213,7 +215,7 @@ impl Authenticator {
         self.refuse_tools(identity)?;
         if self.is_token_endpoint(parts) {
             return match identity {
-                PeerIdentity::Ourselves { .. } if !self.options.trust_own_process => {
+                PeerIdentity::OwnProcess { .. } if !self.options.trust_own_process => {
                     Err(OWN_PROCESS)
                 }
                 _ => Ok(None),
@@ -260,18 +262,20 @@ impl Authenticator {
         let attempt = Attempt::new(source.clone(), parts);
         let may_check = self.failed_attempts.check(&attempt, Instant::now());
         let once = parts.headers.get_all(AUTHORIZATION).iter().count() == 1;
-        let asked = |scheme: &&Arc<dyn Scheme>| once && (may_check.is_ok() || !scheme.is_chosen());
+        let asked = |scheme: &&Arc<dyn Scheme>| {
+            once && (may_check.is_ok() || !scheme.has_guessable_credentials())
+        };
         for scheme in self.schemes.iter().filter(asked) {
-            match scheme.judge(parts).await {
-                Judged::Accepted(principal) => {
-                    if scheme.is_chosen() {
+            match scheme.check(parts).await {
+                CredentialCheck::Accepted(principal) => {
+                    if scheme.has_guessable_credentials() {
                         self.failed_attempts.succeeded(attempt);
                     }
                     return Ok(Principal { local: peer.is_loopback(), ..principal });
                 }
-                Judged::Expired => return Err(TOKEN_OVER),
-                Judged::Unavailable => return Err(NOT_NOW),
-                Judged::Unknown => {}
+                CredentialCheck::Expired => return Err(TOKEN_OVER),
+                CredentialCheck::Unavailable => return Err(NOT_NOW),
+                CredentialCheck::Unknown => {}
             }
         }
         let now = Instant::now();
@@ -289,7 +293,7 @@ impl Authenticator {
         Err(rejection.challenge(WRONG))
     }
 
-    /// §2.4, row 3: the kernel reports the owner of the other end.
+    /// Identifies a local client by the owner of its socket, as the kernel reports it.
     fn by_connection(
         &self,
         parts: &Parts,
@@ -305,8 +309,8 @@ impl Authenticator {
                     "This server belongs to another user of this machine: ask them for a token.";
                 Err(Rejection::new(StatusCode::FORBIDDEN, "other-user", message))
             }
-            PeerIdentity::Ourselves { .. } if !self.options.trust_own_process => Err(OWN_PROCESS),
-            PeerIdentity::Local { uid, .. } | PeerIdentity::Ourselves { uid, .. } if open => {
+            PeerIdentity::OwnProcess { .. } if !self.options.trust_own_process => Err(OWN_PROCESS),
+            PeerIdentity::Local { uid, .. } | PeerIdentity::OwnProcess { uid, .. } if open => {
                 let principal = Principal::new(format!("{LOCAL}{uid}")).may(Scopes::CLIENT);
                 Ok(Principal { local: true, ..principal })
             }

@@ -12,7 +12,7 @@ use loggia_wire::legacy::{name, request};
 use loggia_wire::{Answers, Condition, KnownNames, Prompt, TaskNames, View, Violation, WireError};
 
 use crate::dispatch::{Recipient, Reply, StreamStart, submit};
-use crate::state::{Caller, Server, Shape, hub_error};
+use crate::state::{Caller, ServedSessions, Server, hub_error};
 
 /// A message whose client may have chosen the task's id.
 pub(crate) enum Recognised {
@@ -59,12 +59,12 @@ impl Server {
     ) -> Result<Recognised, WireError> {
         let content = prompt.content.clone();
         let (state, difference) = self
-            .look_at(handle, view, &task, move |task| {
+            .with_task(handle, view, &task, move |task| {
                 (task.state, differs_from_all(task, &content))
             })
             .await?;
         let Some(violation) = difference else {
-            return self.again(handle, task, &prompt, view, caller).await;
+            return self.repeat_result(handle, task, &prompt, view, caller).await;
         };
         prompt.task = TaskChoice::Continue(task.clone());
         // An answer or a mistake: the id belongs to another message.
@@ -76,14 +76,14 @@ impl Server {
         let may_answer = caller.principal.scopes.approve;
         let command = prompt.clone().command(view, SessionHandle::fresh_prompt(), may_answer);
         match submit(handle, command, caller).await {
-            Ok(_) => self.again(handle, task, &prompt, view, caller).await,
+            Ok(_) => self.repeat_result(handle, task, &prompt, view, caller).await,
             Err(WireError::Refused(Refusal::UnknownQuestion)) => Err(WireError::Invalid(violation)),
             Err(error) => Err(error),
         }
     }
 
     /// The result of a message that was sent before.
-    async fn again(
+    async fn repeat_result(
         &self,
         handle: &SessionHandle,
         task: TaskId,
@@ -99,7 +99,7 @@ impl Server {
     }
 
     /// The reply to a message whose task id was taken by another request meanwhile.
-    pub(crate) async fn late(
+    pub(crate) async fn reply_for_taken_id(
         &self,
         prompt: Box<Prompt>,
         view: View,
@@ -138,20 +138,22 @@ impl Server {
         caller: &Caller,
     ) -> Result<Option<SessionId>, WireError> {
         let TaskChoice::Named(task) = &prompt.task else { return Ok(prompt.session.clone()) };
-        match (&self.shape, &prompt.session) {
-            (Shape::Shared(_), _) => Ok(None),
-            (Shape::Many, None) => Ok(Some(task.as_str().into())),
-            (Shape::Many, Some(word)) => match Box::pin(self.session(word, caller)).await {
-                Ok(handle) => Ok(Some(handle.id().clone())),
-                Err(WireError::Condition(Condition::UnknownContext)) => {
-                    Ok(Some(name::session(&caller.principal.name, word.as_str())))
+        match (&self.sessions, &prompt.session) {
+            (ServedSessions::Shared(_), _) => Ok(None),
+            (ServedSessions::Many, None) => Ok(Some(task.as_str().into())),
+            (ServedSessions::Many, Some(word)) => {
+                match Box::pin(self.session(word, caller)).await {
+                    Ok(handle) => Ok(Some(handle.id().clone())),
+                    Err(WireError::Condition(Condition::UnknownContext)) => {
+                        Ok(Some(name::session(&caller.principal.name, word.as_str())))
+                    }
+                    // The field has another name in this protocol.
+                    Err(WireError::Invalid(Violation { why, .. })) => {
+                        Err(WireError::Invalid(Violation { field: "sessionId".to_owned(), why }))
+                    }
+                    Err(error) => Err(error),
                 }
-                // The field has another name in this protocol.
-                Err(WireError::Invalid(Violation { why, .. })) => {
-                    Err(WireError::Invalid(Violation { field: "sessionId".to_owned(), why }))
-                }
-                Err(error) => Err(error),
-            },
+            }
         }
     }
 
@@ -163,7 +165,7 @@ impl Server {
         task: &TaskId,
     ) -> Result<TaskId, WireError> {
         match view.has_client_task_ids() {
-            true => self.look_at(handle, view, task, |task| view.task_id(task)).await,
+            true => self.with_task(handle, view, task, |task| view.task_id(task)).await,
             false => Ok(task.clone()),
         }
     }

@@ -62,7 +62,7 @@ fn served(
 ) -> Result<RepositoryUrl, WireError> {
     let refused = |why| violation(&fields.url, why);
     let found = Path::new(path).canonicalize().ok().filter(|path| path.is_dir());
-    let found = found.filter(|path| defaults.closes(path).is_none());
+    let found = found.filter(|path| defaults.why_refused(path).is_none());
     let outside = "must name a repository below the served directories, and none of Loggia's own";
     let found = found.ok_or_else(|| refused(outside))?;
     let text = found.to_str().map(|text| format!("file://{text}"));

@@ -19,9 +19,9 @@ use tokio::time::Instant;
 
 use crate::client_task_ids::Recognised;
 use crate::guard::SMALL;
-use crate::hook::{Passed, Screened};
+use crate::hook::{HookResult, Passed};
 use crate::not_found::padded_since;
-use crate::state::{Caller, Server, Shape, hub_error, submit_error};
+use crate::state::{Caller, ServedSessions, Server, hub_error, submit_error};
 use crate::task_fold::fold_tasks;
 
 pub(crate) use frames::StreamStart;
@@ -95,11 +95,11 @@ impl Server {
                     Recognised::Repeated(reply) => return Ok(reply),
                 };
                 match self.screen(prompt, view, caller).await? {
-                    Screened::Goes(passed) => self.prompt(passed, view, caller).await,
-                    Screened::Settled(prompt, screening) => {
-                        Box::pin(self.settle(prompt, screening, view, caller)).await
+                    HookResult::Pass(passed) => self.prompt(passed, view, caller).await,
+                    HookResult::Record(prompt, screening) => {
+                        Box::pin(self.record_and_deliver(prompt, screening, view, caller)).await
                     }
-                    Screened::Answered(reply) => Ok(reply),
+                    HookResult::Reply(reply) => Ok(reply),
                 }
             }
             Intent::Answer(answer) => Box::pin(self.answer(*answer, view, caller)).await,
@@ -128,7 +128,7 @@ impl Server {
         }
     }
 
-    /// The request as it is meant to its task or session: a request may leave the view to the profile of its task. If
+    /// Resolves the view of a request that names none: it takes the profile of its task or session. If
     /// the caller may not see the task, carrying out the request says so.
     async fn in_profile(&self, asked: Asked, caller: &Caller) -> Result<Asked, WireError> {
         let Some(subject) = asked.profile_subject() else { return Ok(asked) };
@@ -145,11 +145,11 @@ impl Server {
     ) -> Result<Option<String>, WireError> {
         let (handle, task) = match subject {
             Subject::Task(task) => (self.session_of(task, caller).await, Some(task.clone())),
-            Subject::Session(_) if !self.is_many() => return Ok(None),
+            Subject::Session(_) if !self.serves_many_sessions() => return Ok(None),
             Subject::Session(session) => (self.session(session, caller).await, None),
         };
         let Ok(handle) = handle else { return Ok(None) };
-        let many = self.is_many();
+        let many = self.serves_many_sessions();
         let profile = move |session: &loggia_core::Session| {
             let of_task = task.and_then(|task| session.profile_of(&task).map(str::to_owned));
             let of_session = || session.profile().filter(|_| many).map(str::to_owned);
@@ -235,7 +235,7 @@ impl Server {
         let ack = match (submitted, &by_client) {
             (Ok(ack), _) => ack,
             (Err(WireError::Refused(Refusal::TaskExists)), Some(prompt)) => {
-                return Box::pin(self.late(prompt.clone(), view, caller)).await;
+                return Box::pin(self.reply_for_taken_id(prompt.clone(), view, caller)).await;
             }
             (Err(error), _) => return Err(error),
         };
@@ -246,12 +246,12 @@ impl Server {
             return Box::pin(self.deliver(&handle, task, &ack, start, to)).await;
         }
         if let Some(task) = &named {
-            self.task_goes_on(task);
+            self.task_continued(task);
         }
         if let Some(prompt) = by_client.filter(|prompt| prompt.session.is_some())
             && Box::pin(self.is_second(&handle, &task, caller)).await?
         {
-            return Box::pin(self.late(prompt, view, caller)).await;
+            return Box::pin(self.reply_for_taken_id(prompt, view, caller)).await;
         }
         self.deliver(&handle, task, &ack, StreamStart::Prompt, to).await
     }
@@ -265,7 +265,7 @@ impl Server {
     ) -> Result<SessionHandle, WireError> {
         let handle = self.session_of(task, caller).await?;
         self.check_name(&handle, prompt.session.as_ref(), caller).await?;
-        self.fit(&handle, prompt.settings.as_ref(), caller).await?;
+        self.apply_to_existing(&handle, prompt.settings.as_ref(), caller).await?;
         Ok(handle)
     }
 
@@ -290,16 +290,16 @@ impl Server {
         view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {
-        let handle = match (&answer.task, &answer.session, &self.shape) {
+        let handle = match (&answer.task, &answer.session, &self.sessions) {
             (Some(task), session, _) => {
                 let handle = self.session_of(task, caller).await?;
                 self.check_name(&handle, session.as_ref(), caller).await?;
                 handle
             }
-            (None, Some(session), _) | (None, None, Shape::Shared(session)) => {
+            (None, Some(session), _) | (None, None, ServedSessions::Shared(session)) => {
                 self.session(session, caller).await?
             }
-            (None, None, Shape::Many) => return Err(Refusal::UnknownQuestion.into()),
+            (None, None, ServedSessions::Many) => return Err(Refusal::UnknownQuestion.into()),
         };
         let Answer { task, to, choice, edit, digest, message, delivery, history, .. } = answer;
         let open = open_question(&handle, &to).await?;
@@ -382,12 +382,12 @@ impl Server {
     ) -> Result<Value, WireError> {
         let reader = self.projections.reader(handle, view);
         reader.reached(at_least).await?;
-        if reader.look(|projector| projector.tasks().get(task).is_none()) {
+        if reader.with_projector(|projector| projector.tasks().get(task).is_none()) {
             return Err(Condition::TaskNotFound.into());
         }
-        if let Some(weight) = reader.look_at(task, |_, view| view.approx_bytes()) {
+        if let Some(weight) = reader.with_task(task, |_, view| view.approx_bytes()) {
             self.count_reply(weight, caller).await?;
-            let snapshot = reader.look_at(task, |projector, _| projector.snapshot(task, shown));
+            let snapshot = reader.with_task(task, |projector, _| projector.snapshot(task, shown));
             if let Some(snapshot) = snapshot.flatten() {
                 return Ok(snapshot);
             }
@@ -405,9 +405,10 @@ impl Server {
         shown: TaskDetail,
         caller: &Caller,
     ) -> Result<Value, WireError> {
-        let fold = async |room| {
+        let fold = async |byte_limit| {
             let tasks = vec![task.clone()];
-            let folded = fold_tasks(self.hub.store().as_ref(), session, view, tasks, room).await;
+            let folded =
+                fold_tasks(self.hub.store().as_ref(), session, view, tasks, byte_limit).await;
             folded.map_err(|error| hub_error(HubError::Store(error)))
         };
         let mut folded = fold(SMALL).await?;
@@ -420,26 +421,26 @@ impl Server {
         snapshot.ok_or_else(|| Condition::TaskNotFound.into())
     }
 
-    /// Looks at a task as it is in the log.
-    pub(crate) async fn look_at<T>(
+    /// Reads a task as it is in the log.
+    pub(crate) async fn with_task<T>(
         &self,
         handle: &SessionHandle,
         view: View,
         task: &TaskId,
-        look: impl FnOnce(&TaskView) -> T,
+        read: impl FnOnce(&TaskView) -> T,
     ) -> Result<T, WireError> {
         let reader = self.projections.reader(handle, view);
         reader.reached(handle.head()).await?;
-        let mut look = Some(look);
-        let looked = reader.look_at(task, |_, view| look.take().map(|look| look(view))).flatten();
-        if let Some(looked) = looked {
-            return Ok(looked);
+        let mut read = Some(read);
+        let value = reader.with_task(task, |_, view| read.take().map(|read| read(view))).flatten();
+        if let Some(value) = value {
+            return Ok(value);
         }
         let (store, tasks) = (self.hub.store(), vec![task.clone()]);
         let folded = fold_tasks(store.as_ref(), handle.id(), view, tasks, usize::MAX).await;
         let folded = folded.map_err(|error| hub_error(HubError::Store(error)))?;
-        let found = folded.projector().tasks().get(task).zip(look);
-        found.map(|(view, look)| look(view)).ok_or_else(|| Condition::TaskNotFound.into())
+        let found = folded.projector().tasks().get(task).zip(read);
+        found.map(|(view, read)| read(view)).ok_or_else(|| Condition::TaskNotFound.into())
     }
 }
 

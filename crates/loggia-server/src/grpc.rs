@@ -203,8 +203,8 @@ impl Streaming {
                 Ok(None) => None,
                 Err(error) => Some(vec![Err(failed(&error, self.view))]),
             },
-            () = self.stopping.told() => {
-                Some(vec![Err(Status::unavailable("The server is stopping: come back later"))])
+            () = self.stopping.requested() => {
+                Some(vec![Err(Status::unavailable("The server is stopping: try again later"))])
             }
             () = self.deadline.over() => Some(vec![Err(deadline::exceeded())]),
         }

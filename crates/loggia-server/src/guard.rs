@@ -2,12 +2,12 @@
 //! size.
 //!
 //! Protects against DNS rebinding, cross-site requests, webhooks of other Loggias and oversized bodies (A02, A03, A04,
-//! A39). Knows no client (see `auth`), session, dialect or route.
+//! A39). Knows no client (see `auth`), session, protocol or route.
 
 mod body;
 mod bytes;
+mod cors;
 mod host;
-mod pages;
 mod rejection;
 mod streams;
 
@@ -22,9 +22,9 @@ use http_body_util::Limited;
 pub use body::read_body;
 pub(crate) use body::{BodyShare, drain, is_grpc, read_growing_body};
 pub use bytes::{ByteLimits, BytePermit, ByteShares, Load, SMALL};
+pub(crate) use cors::CorsHeaders;
+pub use cors::read_origin;
 pub use host::{Host, HostPort};
-pub(crate) use pages::Pages;
-pub use pages::read_origin;
 pub use rejection::Rejection;
 pub use streams::{StreamLimits, StreamPermit, Streams};
 

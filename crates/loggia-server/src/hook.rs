@@ -130,13 +130,13 @@ pub(crate) enum Checked {
     },
 }
 
-/// What is done with a message after the hook.
-pub(crate) enum Screened {
-    Goes(Passed),
+/// How a message continues after the hook.
+pub(crate) enum HookResult {
+    Pass(Passed),
     /// It becomes a finished task, so that clients find the decision by its id.
-    Settled(Box<Prompt>, Screening),
+    Record(Box<Prompt>, Screening),
     /// The text is the whole answer, without a task.
-    Answered(Reply),
+    Reply(Reply),
 }
 
 impl Server {
@@ -197,9 +197,9 @@ impl Server {
         prompt: Box<Prompt>,
         view: View,
         caller: &Caller,
-    ) -> Result<Screened, WireError> {
+    ) -> Result<HookResult, WireError> {
         match self.check_prompt(prompt, view, caller).await? {
-            Checked::Passed(passed) => Ok(Screened::Goes(passed)),
+            Checked::Passed(passed) => Ok(HookResult::Pass(passed)),
             // A task that goes on is not rejected: one message to it is.
             Checked::Rejected { prompt, reason }
                 if prompt.named_task().is_some() || !view.has_rejected_tasks() =>
@@ -208,24 +208,24 @@ impl Server {
             }
             Checked::Rejected { mut prompt, reason } => {
                 prompt.content = legacy::request::withheld(prompt.content);
-                Ok(Screened::Settled(prompt, Screening::Rejected { reason }))
+                Ok(HookResult::Record(prompt, Screening::Rejected { reason }))
             }
             Checked::Answered { prompt, text, session } => {
                 let (id, session) = (uuid::Uuid::now_v7().to_string(), shown(&prompt, session));
                 match (view.message(&session, &id, &text), prompt.delivery) {
-                    (Some(value), Delivery::Stream) => Ok(Screened::Answered(Reply::Frame(value))),
-                    (Some(value), _) => Ok(Screened::Answered(Reply::Value(value))),
+                    (Some(value), Delivery::Stream) => Ok(HookResult::Reply(Reply::Frame(value))),
+                    (Some(value), _) => Ok(HookResult::Reply(Reply::Value(value))),
                     (None, _) if prompt.named_task().is_some() => {
                         Err(Condition::Answered { text }.into())
                     }
-                    (None, _) => Ok(Screened::Settled(prompt, Screening::Answered { text })),
+                    (None, _) => Ok(HookResult::Record(prompt, Screening::Answered { text })),
                 }
             }
         }
     }
 
     /// Records a message without a turn in the log, so that its task is found like any other.
-    pub(crate) async fn settle(
+    pub(crate) async fn record_and_deliver(
         &self,
         prompt: Box<Prompt>,
         screening: Screening,
@@ -234,11 +234,11 @@ impl Server {
     ) -> Result<Reply, WireError> {
         let (handle, ack) = match self.record(&prompt, screening, caller).await? {
             Some(recorded) => recorded,
-            None => return self.late(prompt, view, caller).await,
+            None => return self.reply_for_taken_id(prompt, view, caller).await,
         };
         let task = ack.task.clone().ok_or(Condition::Internal)?;
         if prompt.session.is_some() && self.is_second(&handle, &task, caller).await? {
-            return self.late(prompt, view, caller).await;
+            return self.reply_for_taken_id(prompt, view, caller).await;
         }
         let to = Recipient { caller, view, delivery: prompt.delivery, history: prompt.history };
         self.deliver(&handle, task, &ack, StreamStart::Prompt, to).await
@@ -316,13 +316,15 @@ impl Server {
         if let Some(task) = prompt.named_task() {
             return Ok(Some(self.session_of(task, caller).await?.id().clone()));
         }
-        match (&self.session_name(prompt, caller).await?, &self.shape) {
-            (None, crate::state::Shape::Shared(shared)) => Ok(Some(shared.clone())),
-            (None, crate::state::Shape::Many) => Ok(None),
+        match (&self.session_name(prompt, caller).await?, &self.sessions) {
+            (None, crate::state::ServedSessions::Shared(shared)) => Ok(Some(shared.clone())),
+            (None, crate::state::ServedSessions::Many) => Ok(None),
             (Some(id), _) => match self.session(id, caller).await {
                 Ok(handle) => Ok(Some(handle.id().clone())),
                 // This message may open a session of that name.
-                Err(WireError::Condition(Condition::UnknownContext)) if self.is_many() => {
+                Err(WireError::Condition(Condition::UnknownContext))
+                    if self.serves_many_sessions() =>
+                {
                     Ok(Some(id.clone()))
                 }
                 Err(error) => Err(error),

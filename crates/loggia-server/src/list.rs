@@ -16,7 +16,7 @@ use serde_json::Value;
 
 use crate::dispatch::Reply;
 use crate::guard::BytePermit;
-use crate::state::{Caller, Server, Shape, hub_error};
+use crate::state::{Caller, ServedSessions, Server, hub_error};
 use crate::task_fold::TaskFold;
 
 /// Sessions of one page that are read at once.
@@ -55,10 +55,10 @@ impl Server {
         after: Option<TaskPlace>,
         caller: &Caller,
     ) -> Result<Option<TaskQuery>, WireError> {
-        let (session, principal) = match (&self.shape, &list.session) {
-            (Shape::Shared(shared), Some(asked)) if asked != shared => return Ok(None),
-            (Shape::Shared(shared), _) => (Some(shared.clone()), None),
-            (Shape::Many, asked) => {
+        let (session, principal) = match (&self.sessions, &list.session) {
+            (ServedSessions::Shared(shared), Some(asked)) if asked != shared => return Ok(None),
+            (ServedSessions::Shared(shared), _) => (Some(shared.clone()), None),
+            (ServedSessions::Many, asked) => {
                 let everybody = caller.principal.scopes.admin;
                 let session = match asked {
                     Some(name) => Some(self.named_by(name, caller).await?),
@@ -96,11 +96,11 @@ impl Server {
         }
         let mut reading = Vec::with_capacity(sessions.len());
         for (session, tasks) in sessions {
-            reading.push(self.read(Part { session, tasks, list, view, room: PAGE_BYTES }));
+            reading.push(self.read(Part { session, tasks, list, view, byte_limit: PAGE_BYTES }));
         }
         let mut reading = futures::stream::iter(reading).buffered(AT_A_TIME);
         let mut found: HashMap<TaskId, Found> = HashMap::new();
-        let (mut tasks, mut room) = (Vec::new(), PAGE_BYTES);
+        let (mut tasks, mut bytes_left) = (Vec::new(), PAGE_BYTES);
         for (index, ListedTask { session, place, .. }) in page.iter().enumerate() {
             // In the order of the page, so that little is read ahead.
             while !found.contains_key(&place.task)
@@ -109,8 +109,10 @@ impl Server {
                 found.extend(left_out(read)?);
             }
             match found.remove(&place.task) {
-                Some(Found::TaskDetail(weight, task)) if weight <= room || tasks.is_empty() => {
-                    room = room.saturating_sub(weight);
+                Some(Found::TaskDetail(weight, task))
+                    if weight <= bytes_left || tasks.is_empty() =>
+                {
+                    bytes_left = bytes_left.saturating_sub(weight);
                     tasks.push(task);
                 }
                 // Larger than a page: shown alone.
@@ -118,8 +120,8 @@ impl Server {
                     // Released first, or this request would wait for itself.
                     drop((reading, counted));
                     self.count_reply(weight, caller).await?;
-                    let (tasks, room) = (vec![place.task.clone()], usize::MAX);
-                    let part = Part { session, tasks, list, view, room };
+                    let (tasks, byte_limit) = (vec![place.task.clone()], usize::MAX);
+                    let part = Part { session, tasks, list, view, byte_limit };
                     let read = left_out(self.read(part).await)?;
                     let task = read.into_iter().find_map(|(_, found)| match found {
                         Found::TaskDetail(_, task) => Some(task),
@@ -139,13 +141,13 @@ impl Server {
     }
 
     /// Reads some tasks of a session from its projection if there is one, otherwise from the store. Opens no session.
-    /// Tasks that do not fit into the room, in their order, are only weighed.
+    /// For tasks beyond the byte limit, only the size is returned.
     async fn read(&self, part: Part<'_>) -> Result<Vec<(TaskId, Found)>, StoreError> {
         let store = self.hub.store();
         if let Some(projection) = self.projections.existing(part.session, part.view) {
             let head = store.head(part.session).await?.unwrap_or_default();
             if projection.reach(head).await
-                && let Some(found) = projection.look(|projector| part.found_in(projector))
+                && let Some(found) = projection.with_projector(|projector| part.found_in(projector))
             {
                 return Ok(found);
             }
@@ -155,11 +157,11 @@ impl Server {
             return Ok(part.tasks_of(first.projector(), |task| first.weight(task)));
         }
         // Read again for the tasks that fit.
-        let mut room = part.room;
+        let mut bytes_left = part.byte_limit;
         let fits = |task: &&TaskId| {
             let weight = first.weight(task);
-            let fits = weight <= room;
-            room = if fits { room - weight } else { 0 };
+            let fits = weight <= bytes_left;
+            bytes_left = if fits { bytes_left - weight } else { 0 };
             fits
         };
         let fitting: Vec<TaskId> = part.tasks.iter().take_while(fits).cloned().collect();
@@ -176,7 +178,7 @@ impl Server {
     }
 
     async fn fold(&self, part: &Part<'_>) -> Result<TaskFold, StoreError> {
-        let fold = TaskFold::new(part.session, part.view, part.tasks.clone(), part.room);
+        let fold = TaskFold::new(part.session, part.view, part.tasks.clone(), part.byte_limit);
         let fold = fold.without_prompts(part.has_no_history());
         fold.read(self.hub.store().as_ref(), part.session).await
     }
@@ -200,7 +202,7 @@ struct Part<'a> {
     list: &'a ListTasks,
     view: View,
     /// Bytes that they may take together.
-    room: usize,
+    byte_limit: usize,
 }
 
 /// A task, or its weight if it did not fit.
@@ -233,11 +235,11 @@ impl Part<'_> {
             let known = projector.tasks().get(task);
             known.is_some_and(|known| self.list.status.admits(known.state))
         };
-        let mut room = Some(self.room);
+        let mut bytes_left = Some(self.byte_limit);
         let found = self.tasks.iter().filter(known).filter_map(|task| {
             let weight = weight(task);
-            room = room.and_then(|room| room.checked_sub(weight));
-            let found = match room {
+            bytes_left = bytes_left.and_then(|bytes_left| bytes_left.checked_sub(weight));
+            let found = match bytes_left {
                 Some(_) => Found::TaskDetail(weight, projector.snapshot(task, shown)?),
                 None => Found::TooLarge(weight),
             };

@@ -41,7 +41,7 @@ use tokio::sync::OnceCell;
 
 pub use ancestry::{Ancestry, ancestry};
 pub(crate) use inspector::Inspector;
-pub use inspector::obstacle;
+pub use inspector::why_not_identified;
 pub use port_owner::PortOwner;
 pub(crate) use port_owner::owner_of_port;
 pub use process::GUARD;
@@ -57,7 +57,7 @@ pub enum PeerIdentity {
         program: String,
     },
     /// This process.
-    Ourselves {
+    OwnProcess {
         uid: u32,
     },
     /// Started by a call of this Loggia, or of another one of this user.
@@ -82,7 +82,7 @@ impl PeerIdentity {
     pub fn uid(&self) -> Option<u32> {
         match self {
             Self::Local { uid, .. }
-            | Self::Ourselves { uid }
+            | Self::OwnProcess { uid }
             | Self::ToolDescendant { uid, .. }
             | Self::OtherUser { uid }
             | Self::Unseen { uid } => Some(*uid),
@@ -105,7 +105,7 @@ impl PeerIdentity {
 pub struct Peer(Arc<Connection>);
 
 struct Connection {
-    ends: Ends,
+    addresses: ConnectionAddresses,
     /// The client's address, formatted once for all requests.
     address_text: String,
     identity: OnceCell<PeerIdentity>,
@@ -114,12 +114,12 @@ struct Connection {
 
 /// The two addresses of a connection, as the server sees them.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Ends {
+pub(crate) struct ConnectionAddresses {
     pub client: SocketAddr,
     pub server: SocketAddr,
 }
 
-impl Ends {
+impl ConnectionAddresses {
     /// A socket that listens for both families reports IPv4 clients as mapped IPv6 addresses.
     pub(crate) fn new(client: SocketAddr, server: SocketAddr) -> Self {
         let plain = |end: SocketAddr| match end.ip().to_canonical() {
@@ -135,11 +135,11 @@ impl Ends {
 }
 
 impl Peer {
-    pub(crate) fn new(ends: Ends, inspector: Inspector) -> Self {
+    pub(crate) fn new(addresses: ConnectionAddresses, inspector: Inspector) -> Self {
         let (identity, inspector) = (OnceCell::new(), Some(inspector));
         Self(Arc::new(Connection {
-            ends,
-            address_text: ends.client.to_string(),
+            addresses,
+            address_text: addresses.client.to_string(),
             identity,
             inspector,
         }))
@@ -147,9 +147,14 @@ impl Peer {
 
     /// A peer with a given identity, for routers that are called without a connection.
     pub fn known(address: SocketAddr, identity: PeerIdentity) -> Self {
-        let ends = Ends { client: address, server: address };
+        let addresses = ConnectionAddresses { client: address, server: address };
         let (identity, inspector) = (OnceCell::new_with(Some(identity)), None);
-        Self(Arc::new(Connection { ends, address_text: address.to_string(), identity, inspector }))
+        Self(Arc::new(Connection {
+            addresses,
+            address_text: address.to_string(),
+            identity,
+            inspector,
+        }))
     }
 
     pub(crate) fn unknown() -> Self {
@@ -157,7 +162,7 @@ impl Peer {
     }
 
     pub fn address(&self) -> SocketAddr {
-        self.0.ends.client
+        self.0.addresses.client
     }
 
     pub(crate) fn address_text(&self) -> &str {
@@ -166,23 +171,23 @@ impl Peer {
 
     /// The address that the client connected to.
     pub(crate) fn server(&self) -> SocketAddr {
-        self.0.ends.server
+        self.0.addresses.server
     }
 
     pub fn is_loopback(&self) -> bool {
-        self.0.ends.is_loopback()
+        self.0.addresses.is_loopback()
     }
 
     /// Looked up at the first call, which takes a few milliseconds, and then kept.
     pub async fn identity(&self) -> &PeerIdentity {
-        let Connection { ends, identity, inspector, .. } = &*self.0;
+        let Connection { addresses, identity, inspector, .. } = &*self.0;
         if let Some(known) = identity.get() {
             return known;
         }
         let inspect = async || match inspector {
             Some(inspector) => {
-                let found = inspector.inspect(*ends).await;
-                if ends.is_loopback() { found } else { found.beyond_loopback() }
+                let found = inspector.inspect(*addresses).await;
+                if addresses.is_loopback() { found } else { found.beyond_loopback() }
             }
             None => PeerIdentity::Unknown,
         };

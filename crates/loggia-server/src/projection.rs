@@ -96,19 +96,19 @@ impl Projection {
         self.weight.load(Ordering::Relaxed)
     }
 
-    pub fn look<T>(&self, look: impl FnOnce(&Projector) -> T) -> T {
-        look(&self.fold().projector)
+    pub fn with_projector<T>(&self, read: impl FnOnce(&Projector) -> T) -> T {
+        read(&self.fold().projector)
     }
 
-    /// Looks at a task whose contents are complete. None if they were trimmed, or if there is no such task.
-    pub(crate) fn look_at<T>(
+    /// Reads a task whose contents are complete. None if they were trimmed, or if there is no such task.
+    pub(crate) fn with_task<T>(
         &self,
         task: &TaskId,
-        look: impl FnOnce(&Projector, &TaskView) -> T,
+        read: impl FnOnce(&Projector, &TaskView) -> T,
     ) -> Option<T> {
         let fold = self.fold();
         let view = fold.projector.tasks().get(task).filter(|view| !view.trimmed)?;
-        Some(look(&fold.projector, view))
+        Some(read(&fold.projector, view))
     }
 
     fn fold(&self) -> MutexGuard<'_, Fold> {
@@ -167,11 +167,15 @@ impl ProjectionReader {
         let mut head = self.head.clone();
         loop {
             head.mark_unchanged();
-            if self.look(settled) {
+            if self.with_projector(settled) {
                 return Ok(());
             }
             if head.changed().await.is_err() {
-                return if self.look(settled) { Ok(()) } else { Err(stopped(&self.handle)) };
+                return if self.with_projector(settled) {
+                    Ok(())
+                } else {
+                    Err(stopped(&self.handle))
+                };
             }
         }
     }
@@ -181,7 +185,7 @@ impl ProjectionReader {
         &self,
         task: &TaskId,
     ) -> Result<(Arc<EncodedFrame>, Frames), WireError> {
-        let (now, head) = self.look(|projector| {
+        let (now, head) = self.with_projector(|projector| {
             let trimmed = projector.tasks().get(task).is_some_and(|view| view.trimmed);
             ((!trimmed).then(|| projector.opening(task)), projector.head())
         });
@@ -196,7 +200,7 @@ impl ProjectionReader {
 
     /// The task as an event left it, as the first frame of a stream that continues from there.
     pub(crate) async fn beginning(&self, task: &TaskId, seq: Seq) -> Result<Frame, WireError> {
-        let now = self.look_at(task, |now, _| (now.head() == seq).then(|| now.beginning(task)));
+        let now = self.with_task(task, |now, _| (now.head() == seq).then(|| now.beginning(task)));
         let frame = match now.flatten() {
             Some(now) => now,
             None => self.fold_to(seq).await?.beginning(task),
@@ -212,7 +216,8 @@ impl ProjectionReader {
 
     /// The first frames for a reader that follows the whole session from now on, and the place after which it continues.
     pub fn joining(&self) -> (Vec<EncodedFrame>, FrameId) {
-        let (frames, last) = self.look(|projector| (projector.joining(), projector.last()));
+        let (frames, last) =
+            self.with_projector(|projector| (projector.joining(), projector.last()));
         let encoded = frames.into_iter().map(|frame| EncodedFrame::new(&self.session, frame));
         (encoded.collect(), last)
     }

@@ -34,10 +34,10 @@ use crate::auth::OAuth;
 use crate::projection::Projections;
 use crate::state::hub_error;
 use record::{Key, Records, Registration, Start};
-use resolver::{Checked, Lookup, SystemLookup};
+use resolver::{CheckedResolver, Lookup, SystemLookup};
 use sender::Sender;
 use slots::{Slot, Slots};
-use target::Private;
+use target::AllowedPrivateHosts;
 use worker::Worker;
 
 /// How webhooks are called.
@@ -55,7 +55,7 @@ pub struct PushOptions {
     /// A webhook that accepts nothing for this long is removed.
     pub give_up: Duration,
     pub most_per_task: usize,
-    /// Webhooks at work, of one principal and in all.
+    /// Active webhooks, of one principal and in all.
     pub most_per_principal: usize,
     pub most: usize,
 }
@@ -97,8 +97,8 @@ struct Inner {
     options: PushOptions,
     first_attempts: Slots<3>,
     further_attempts: Slots<3>,
-    /// Webhooks at work, by principal and in all.
-    at_work: Slots<2>,
+    /// Active webhooks, by principal and in all.
+    active: Slots<2>,
     /// Webhooks are registered and removed one at a time, so that the counts of a task hold.
     changing: Semaphore,
     /// A lock, not a task: held for a look-up.
@@ -138,7 +138,7 @@ impl Drop for Removal {
 }
 
 /// A webhook that a client requests.
-struct Wanted {
+struct NewWebhook {
     session: SessionId,
     task: TaskId,
     target: PushTarget,
@@ -149,8 +149,8 @@ struct Wanted {
 
 impl Outbox {
     pub(crate) fn new(hub: Arc<Hub>, projections: Arc<Projections>, options: PushOptions) -> Self {
-        let private = Private::new(&options.private_hosts);
-        let names = Checked::new(options.lookup.clone(), private.clone());
+        let private = AllowedPrivateHosts::new(&options.private_hosts);
+        let names = CheckedResolver::new(options.lookup.clone(), private.clone());
         let inner = Inner {
             records: Records::new(hub.store().clone()),
             hub,
@@ -158,7 +158,7 @@ impl Outbox {
             sender: Sender::new(names, options.own_ports.clone(), private, options.time),
             first_attempts: Slots::new(FIRST_ATTEMPTS),
             further_attempts: Slots::new(FURTHER_ATTEMPTS),
-            at_work: Slots::new([options.most_per_principal, options.most]),
+            active: Slots::new([options.most_per_principal, options.most]),
             changing: Semaphore::new(1),
             options,
             workers: Mutex::default(),
@@ -215,9 +215,9 @@ impl Outbox {
     }
 
     /// Makes a webhook durable. Nothing is sent until it is started.
-    async fn register(&self, wanted: Wanted) -> Result<Registered, WireError> {
+    async fn register(&self, new: NewWebhook) -> Result<Registered, WireError> {
         let inner = &self.inner;
-        let Wanted { session, task, target, view, principal, start } = wanted;
+        let NewWebhook { session, task, target, view, principal, start } = new;
         let PushTarget { id, url, token, scheme, credentials } = target;
         let config = id.unwrap_or_else(|| match view.replaces_unnamed_push() {
             true => task.to_string(),
@@ -294,7 +294,7 @@ impl Outbox {
     }
 
     /// Starts the workers of a task again that continues.
-    fn wake(&self, task: &TaskId) {
+    fn restart_workers(&self, task: &TaskId) {
         let (outbox, task) = (self.clone(), task.clone());
         let runtime = self.inner.projections.runtime().clone();
         let waking = async move {
@@ -309,7 +309,7 @@ impl Outbox {
     }
 
     /// Wakes the workers of a task whose session may have been closed meanwhile.
-    fn nudge(&self, task: &TaskId) {
+    fn wake_workers(&self, task: &TaskId) {
         let first = Key { task: task.clone(), config: String::new() };
         let mut workers = self.inner.workers();
         for (_, running) in workers.range_mut(first..).take_while(|(key, _)| key.task == *task) {
@@ -324,7 +324,7 @@ struct Registered {
     registration: Registration,
     /// There was one of the same name before.
     replaces: bool,
-    /// Counts a new one among those at work.
+    /// Counts a new one among the active ones.
     slot: Option<Slot>,
 }
 
@@ -337,10 +337,10 @@ impl Inner {
     fn slot_for_new(&self, new: &Registration, others: usize) -> Result<Slot, WireError> {
         let refused = |why| Condition::TooManyWebhooks { why }.into();
         if others >= self.options.most_per_task {
-            return Err(refused("the task has as many as it may have: delete one"));
+            return Err(refused("the task has reached its limit: delete one"));
         }
-        let slot = self.at_work.try_acquire([&new.principal, ""]);
-        slot.ok_or_else(|| refused("too many are at work: try again when some tasks are over"))
+        let slot = self.active.try_acquire([&new.principal, ""]);
+        slot.ok_or_else(|| refused("too many are active: try again when some tasks are over"))
     }
 
     /// A worker without a slot takes one if there is one: webhooks that are registered already are
@@ -358,7 +358,7 @@ impl Inner {
                 running.woken.notify_one();
             }
             Entry::Vacant(vacant) => {
-                let slot = slot.or_else(|| self.at_work.try_acquire([&registration.principal, ""]));
+                let slot = slot.or_else(|| self.active.try_acquire([&registration.principal, ""]));
                 let number = self.started.fetch_add(1, Ordering::Relaxed);
                 let woken = Arc::new(Notify::new());
                 let (cancel, ended) = (CancellationToken::new(), CancellationToken::new());

@@ -15,7 +15,7 @@ use crate::state::{Caller, Defaults, Server, submit_error};
 
 impl Defaults {
     /// Why clients may not work in a directory, which is a canonical path.
-    pub(crate) fn closes(&self, path: &Path) -> Option<&'static str> {
+    pub(crate) fn why_refused(&self, path: &Path) -> Option<&'static str> {
         let outside = !self.roots.iter().any(|root| path.starts_with(root));
         let own = self.reserved_dirs.iter().any(|reserved| path.starts_with(reserved));
         let (outside, own) = (
@@ -36,11 +36,11 @@ impl Server {
                 let path = Path::new(path).canonicalize();
                 let path = path.ok().filter(|path| path.is_dir());
                 let path = path.ok_or(refused("it is not a directory on this machine"))?;
-                if let Some(why) = self.defaults.closes(&path) {
+                if let Some(why) = self.defaults.why_refused(&path) {
                     return Err(refused(why));
                 }
                 if path.components().any(|part| part.as_os_str().eq_ignore_ascii_case(".git")) {
-                    return Err(refused("it belongs to git"));
+                    return Err(refused("it is inside a .git directory"));
                 }
                 path
             }
@@ -96,7 +96,7 @@ impl Server {
 
     /// Checks a message's settings against an existing session, and lowers the mode if asked to. A session never gets more
     /// than it was opened with; a notice tells the client.
-    pub(crate) async fn fit(
+    pub(crate) async fn apply_to_existing(
         &self,
         handle: &SessionHandle,
         asked: Option<&AgentSettings>,
@@ -127,7 +127,7 @@ impl Server {
             submit(handle, notice, caller).await?;
         }
         // The mode of a shared session is not changed by a client.
-        let lowers = asked.auto_execute == Some(false) && self.is_many();
+        let lowers = asked.auto_execute == Some(false) && self.serves_many_sessions();
         let mode = asking(mode::of_principal(self.defaults.settings.mode, &caller.principal));
         if lowers && mode.freedom() < settings.mode.freedom() {
             let command = Command::Configure { settings: Settings { mode, ..settings } };
@@ -163,10 +163,13 @@ impl Server {
     }
 
     /// Where a new session works.
-    pub(crate) fn site(&self, asked: Option<&AgentSettings>) -> Result<Site<'_>, WireError> {
+    pub(crate) fn workspace_choice(
+        &self,
+        asked: Option<&AgentSettings>,
+    ) -> Result<WorkspaceChoice<'_>, WireError> {
         match (self.repository(asked)?, &self.clones) {
-            (Some(repository), Some(clones)) => Ok(Site::Clone(repository, clones)),
-            (Some(_), None) | (None, _) => Ok(Site::Directory(self.workspace(asked)?)),
+            (Some(repository), Some(clones)) => Ok(WorkspaceChoice::Clone(repository, clones)),
+            (Some(_), None) | (None, _) => Ok(WorkspaceChoice::Directory(self.workspace(asked)?)),
         }
     }
 
@@ -175,9 +178,9 @@ impl Server {
         &self,
         asked: Option<&AgentSettings>,
     ) -> Result<Option<PathBuf>, WireError> {
-        Ok(match self.site(asked)? {
-            Site::Directory(path) => Some(path.into()),
-            Site::Clone(..) => None,
+        Ok(match self.workspace_choice(asked)? {
+            WorkspaceChoice::Directory(path) => Some(path.into()),
+            WorkspaceChoice::Clone(..) => None,
         })
     }
 
@@ -196,16 +199,18 @@ impl Server {
 }
 
 /// Where a session works.
-pub(crate) enum Site<'a> {
+pub(crate) enum WorkspaceChoice<'a> {
     Directory(String),
     Clone(Repository, &'a ClonePolicy),
 }
 
-impl Site<'_> {
+impl WorkspaceChoice<'_> {
     pub(crate) fn workspace(&self, session: &SessionId) -> Result<Workspace, WireError> {
         match self {
-            Site::Directory(path) => Ok(Workspace::Local { path: path.clone() }),
-            Site::Clone(repository, clones) => clones.workspace(session, repository.clone()),
+            WorkspaceChoice::Directory(path) => Ok(Workspace::Local { path: path.clone() }),
+            WorkspaceChoice::Clone(repository, clones) => {
+                clones.workspace(session, repository.clone())
+            }
         }
     }
 }

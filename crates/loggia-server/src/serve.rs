@@ -1,11 +1,11 @@
 //! Listens, accepts connections within limits, and shuts down in order.
 //!
-//! Serves any router that is wrapped in a [`Door`], and knows nothing of its routes and protocols. The extensions of each
+//! Serves any router that is wrapped in an [`Admission`], and knows nothing of its routes and protocols. The extensions of each
 //! request hold the [`Peer`](crate::peer::Peer), the [`Principal`](crate::auth::Principal) unless the route is public,
 //! and [`Stopping`], which a stream must watch.
 
+mod admission;
 mod connection;
-mod door;
 mod handshake;
 mod listen;
 mod per_host_limit;
@@ -25,14 +25,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 use tokio_util::task::TaskTracker;
 
-pub use door::{Door, Guarded, Render};
+pub use admission::{Admission, Guarded, Render};
 pub use listen::{Bound, Listen, ListenAddress, ServeError, bind};
 pub use tls::{Tls, TlsError, TlsFiles};
 
 use crate::peer::{Inspector, Peer, Users};
 use connection::Connection;
 use handshake::Handshakes;
-use per_host_limit::{Origin, PerHostLimit};
+use per_host_limit::{ConnectionSource, PerHostLimit};
 use socket::{Socket, SocketPermits};
 
 /// How often an HTTP/2 connection with open requests is pinged, and how long it has to answer.
@@ -99,7 +99,7 @@ pub struct Shutdown {
     pub now: CancellationToken,
 }
 
-/// In the extensions of every request. A stream that is told to stop ends with a frame that says so.
+/// In the extensions of every request. A stream ends after a request to stop, with a frame that says so.
 #[derive(Debug, Clone)]
 pub struct Stopping(Arc<CancellationToken>);
 
@@ -108,7 +108,7 @@ impl Stopping {
         self.0.is_cancelled()
     }
 
-    pub fn told(&self) -> WaitForCancellationFuture<'_> {
+    pub fn requested(&self) -> WaitForCancellationFuture<'_> {
         self.0.cancelled()
     }
 }
@@ -123,7 +123,7 @@ pub struct Stopped {
 /// Serves until told to stop, then at most `stop_time` longer. Connections run in the runtime that polls this future. It
 /// should not be the one of the sessions: an event wakes every follower, and the writer of the next event must not queue
 /// behind a thousand of them.
-pub async fn serve(bound: Bound, door: Guarded, limits: Limits, shutdown: Shutdown) -> Stopped {
+pub async fn serve(bound: Bound, guarded: Guarded, limits: Limits, shutdown: Shutdown) -> Stopped {
     let (inspector, inspect) = Inspector::new();
     let mut inspecting = tokio::task::JoinSet::new();
     inspecting.spawn(inspect);
@@ -136,7 +136,7 @@ pub async fn serve(bound: Bound, door: Guarded, limits: Limits, shutdown: Shutdo
         free: Arc::new(Semaphore::new(connection_limit(limits.connections))),
         connections: TaskTracker::new(),
         sockets: TaskTracker::new(),
-        guarded: door,
+        guarded,
         inspector,
         stopping: Stopping(Arc::new(shutdown.graceful.clone())),
         shutdown,
@@ -177,13 +177,13 @@ impl ConnectionContext {
     async fn close(&self) -> Stopped {
         self.connections.close();
         self.sockets.close();
-        let patience = tokio::time::sleep(self.limits.stop_time);
+        let stop_deadline = tokio::time::sleep(self.limits.stop_time);
         // Biased: prefer an orderly end over a cut.
         tokio::select! {
             biased;
             () = self.ended() => {}
             () = self.shutdown.now.cancelled() => {}
-            () = patience => {}
+            () = stop_deadline => {}
         }
         let cut = self.sockets.len();
         self.cut.cancel();
@@ -201,12 +201,15 @@ impl ConnectionContext {
         let (Ok(client), Ok(server)) = (stream.peer_addr(), stream.local_addr()) else { return };
         // Small frames go out at once; a failure only delays them.
         let _ = stream.set_nodelay(true);
-        let peer = Peer::new(crate::peer::Ends::new(client, server), self.inspector.clone());
-        let origin = match peer.is_loopback() {
-            true => Origin::local(self.users.of(&peer)),
-            false => Some(Origin::machine(peer.address().ip())),
+        let peer = Peer::new(
+            crate::peer::ConnectionAddresses::new(client, server),
+            self.inspector.clone(),
+        );
+        let source = match peer.is_loopback() {
+            true => ConnectionSource::local(self.users.of(&peer)),
+            false => Some(ConnectionSource::machine(peer.address().ip())),
         };
-        let host = match origin.map(|origin| self.per_host.acquire(origin)) {
+        let host = match source.map(|source| self.per_host.acquire(source)) {
             Some(None) => return,
             host => host.flatten(),
         };

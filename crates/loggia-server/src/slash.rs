@@ -22,7 +22,7 @@ use serde_json::Value;
 
 use crate::dispatch::Reply;
 use crate::hook::Checked;
-use crate::state::{Caller, Server, Shape, submit_error};
+use crate::state::{Caller, ServedSessions, Server, submit_error};
 
 /// How long the reply to a command that may ask waits for its question.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -33,7 +33,7 @@ const OUTPUT_TIMEOUT: Duration = Duration::from_secs(60);
 const CONTEXT: &str = "slash-commands";
 
 /// The state of a command right after it was accepted.
-enum Standing {
+enum CommandProgress {
     /// Running, or done.
     Started,
     Queued,
@@ -52,11 +52,11 @@ impl Server {
         view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {
-        let named = match (&session, &self.shape) {
-            (Some(session), _) | (None, Shape::Shared(session)) => {
+        let named = match (&session, &self.sessions) {
+            (Some(session), _) | (None, ServedSessions::Shared(session)) => {
                 Some(self.session(session, caller).await?)
             }
-            (None, Shape::Many) => None,
+            (None, ServedSessions::Many) => None,
         };
         let custom = match named {
             Some(handle) => self.custom_of(&handle).await?,
@@ -91,13 +91,17 @@ impl Server {
         run: &RunSlash,
         caller: &Caller,
     ) -> Result<CustomCommands, WireError> {
-        let named = match (&run.session, &self.shape) {
-            (Some(session), _) | (None, Shape::Shared(session)) => Some(session),
-            (None, Shape::Many) => None,
+        let named = match (&run.session, &self.sessions) {
+            (Some(session), _) | (None, ServedSessions::Shared(session)) => Some(session),
+            (None, ServedSessions::Many) => None,
         };
         let known = match named {
             Some(session) => match self.session(session, caller).await {
-                Err(WireError::Condition(Condition::UnknownContext)) if self.is_many() => None,
+                Err(WireError::Condition(Condition::UnknownContext))
+                    if self.serves_many_sessions() =>
+                {
+                    None
+                }
                 known => Some(known?),
             },
             None => None,
@@ -131,7 +135,7 @@ impl Server {
             }
         };
         // A command that may ask would block the shared context.
-        let shares = self.is_many() && run.settings.is_none() && !command.may_ask();
+        let shares = self.serves_many_sessions() && run.settings.is_none() && !command.may_ask();
         let wanted = run.session.or_else(|| shares.then(|| CONTEXT.into()));
         let prompt = Box::new(prompt_of(&command, view, wanted, run.settings));
         let passed = match self.check_prompt(prompt, view, caller).await? {
@@ -165,12 +169,12 @@ impl Server {
         if view.waits_for_commands() {
             return self.executed(&handle, view, &ack, &task, &run.path.join(" ")).await;
         }
-        let mut standing = standing(&handle, &task).await?;
-        if may_ask && matches!(standing, Standing::Started) {
+        let mut progress = progress(&handle, &task).await?;
+        if may_ask && matches!(progress, CommandProgress::Started) {
             self.asks_or_ends(&handle, view, &ack, &task, QUESTION_TIMEOUT).await?;
-            standing = self::standing(&handle, &task).await?;
+            progress = self::progress(&handle, &task).await?;
         }
-        let (status, message) = told(&standing);
+        let (status, message) = status_and_message(&progress);
         value(&ExecuteSlashCommandResponse { execution_id: task.to_string(), status, message })
     }
 
@@ -208,7 +212,7 @@ impl Server {
         name: &str,
     ) -> Result<Reply, WireError> {
         self.asks_or_ends(handle, view, ack, task, OUTPUT_TIMEOUT).await?;
-        let said = self.projections.reader(handle, view).look(|projector| {
+        let said = self.projections.reader(handle, view).with_projector(|projector| {
             let view = projector.tasks().get(task)?;
             let replies = view.history.iter().filter_map(|said| match said {
                 Exchange::Reply { text, .. } => Some(text.as_str()),
@@ -269,32 +273,32 @@ fn no_command(error: &slash::SlashError) -> WireError {
     }
 }
 
-async fn standing(handle: &SessionHandle, task: &TaskId) -> Result<Standing, WireError> {
+async fn progress(handle: &SessionHandle, task: &TaskId) -> Result<CommandProgress, WireError> {
     let task = task.clone();
-    let look = move |session: &Session| {
+    let read = move |session: &Session| {
         let own = session.turn().is_some_and(|turn| turn.task == task);
         let queued = session.queue().any(|queued| queued.task == task);
         match session.open_approvals().next() {
-            Some((call, _)) if own || queued => Standing::Waits {
+            Some((call, _)) if own || queued => CommandProgress::Waits {
                 own,
                 title: call.title.clone(),
                 shell: matches!(call.details, Details::Execute { .. }),
             },
-            Some(_) | None if queued => Standing::Queued,
-            Some(_) | None => Standing::Started,
+            Some(_) | None if queued => CommandProgress::Queued,
+            Some(_) | None => CommandProgress::Started,
         }
     };
-    handle.inspect(look).await.map_err(submit_error)
+    handle.inspect(read).await.map_err(submit_error)
 }
 
-fn told(standing: &Standing) -> (CommandExecutionStatus, String) {
-    match standing {
-        Standing::Started => (CommandExecutionStatus::Started, String::new()),
-        Standing::Queued => {
+fn status_and_message(progress: &CommandProgress) -> (CommandExecutionStatus, String) {
+    match progress {
+        CommandProgress::Started => (CommandExecutionStatus::Started, String::new()),
+        CommandProgress::Queued => {
             let message = "it waits for the running turn".to_owned();
             (CommandExecutionStatus::Started, message)
         }
-        Standing::Waits { own, title, shell } => {
+        CommandProgress::Waits { own, title, shell } => {
             let status = match shell {
                 true => CommandExecutionStatus::AwaitingShellConfirmation,
                 false => CommandExecutionStatus::AwaitingActionConfirmation,

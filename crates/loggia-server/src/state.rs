@@ -44,7 +44,7 @@ impl Default for ClientLimits {
 
 pub struct Server {
     pub(crate) hub: Arc<Hub>,
-    pub(crate) shape: Shape,
+    pub(crate) sessions: ServedSessions,
     pub(crate) defaults: Defaults,
     pub(crate) facts: CardFacts,
     /// The time of the card's last change.
@@ -71,7 +71,7 @@ pub struct Server {
 pub type CommandSource = Arc<dyn Fn(&Path) -> CustomCommands + Send + Sync>;
 
 /// Which sessions are served.
-pub enum Shape {
+pub enum ServedSessions {
     /// The one session of this process. A message without a context is its next prompt.
     Shared(SessionId),
     /// A message without a context opens a new session.
@@ -117,12 +117,17 @@ impl Caller {
 
 impl Server {
     /// Sessions and projections will run in the current runtime.
-    pub fn new(hub: Arc<Hub>, shape: Shape, defaults: Defaults, facts: CardFacts) -> Self {
+    pub fn new(
+        hub: Arc<Hub>,
+        sessions: ServedSessions,
+        defaults: Defaults,
+        facts: CardFacts,
+    ) -> Self {
         let limits = ClientLimits::default();
         let replies = ByteShares::default();
         Self {
             hub,
-            shape,
+            sessions,
             defaults,
             facts,
             started: now(),
@@ -142,7 +147,7 @@ impl Server {
     }
 
     #[must_use]
-    pub fn limiting(mut self, limits: ClientLimits) -> Self {
+    pub fn with_limits(mut self, limits: ClientLimits) -> Self {
         self.streams = Streams::new(limits.streams).counting(&self.replies);
         self.limits = limits;
         self
@@ -160,14 +165,14 @@ impl Server {
 
     /// Lists and runs commands from files.
     #[must_use]
-    pub fn commanded(mut self, commands: CommandSource) -> Self {
+    pub fn with_commands(mut self, commands: CommandSource) -> Self {
         self.commands = Some(commands);
         self
     }
 
     /// Lets sessions work in clones of repositories.
     #[must_use]
-    pub fn cloning(mut self, clones: ClonePolicy) -> Self {
+    pub fn with_clones(mut self, clones: ClonePolicy) -> Self {
         self.clones = Some(clones);
         self
     }
@@ -178,7 +183,7 @@ impl Server {
 
     /// The connected clients that the caller may see: only its own, unless the session is shared.
     pub(crate) fn seen_by(&self, caller: &Caller, mut present: Vec<Origin>) -> Vec<Origin> {
-        if let (Shape::Many, false) = (&self.shape, caller.principal.scopes.admin) {
+        if let (ServedSessions::Many, false) = (&self.sessions, caller.principal.scopes.admin) {
             present.retain(|origin| origin.principal.as_ref() == Some(&caller.principal.name));
         }
         present
@@ -213,8 +218,8 @@ impl Server {
     }
 
     /// Whether a message may open a session.
-    pub(crate) fn is_many(&self) -> bool {
-        matches!(self.shape, Shape::Many)
+    pub(crate) fn serves_many_sessions(&self) -> bool {
+        matches!(self.sessions, ServedSessions::Many)
     }
 
     /// Reads the body of a request. A large one waits until its bytes can be counted.
@@ -223,8 +228,8 @@ impl Server {
         if exact.is_some_and(|size| size <= SMALL) {
             return read_body(body, BODY_LIMIT, BODY_TIME).await;
         }
-        let room = BodyShare { bodies: &self.bodies, principal: &caller.principal.name };
-        let (bytes, permit) = read_growing_body(body, BODY_LIMIT, BODY_TIME, room).await?;
+        let share = BodyShare { bodies: &self.bodies, principal: &caller.principal.name };
+        let (bytes, permit) = read_growing_body(body, BODY_LIMIT, BODY_TIME, share).await?;
         caller.load.hold_body(permit);
         Ok(bytes)
     }
@@ -238,7 +243,7 @@ impl Server {
         Ok(())
     }
 
-    /// Counts a reply of this weight until it is sent. Waits until there is room for it.
+    /// Counts a reply of this weight until it is sent. Waits while too many bytes are counted.
     pub(crate) async fn count_reply(&self, bytes: usize, caller: &Caller) -> Result<(), WireError> {
         if bytes > SMALL {
             let permit = self.replies.acquire(&caller.principal.name, bytes).await;

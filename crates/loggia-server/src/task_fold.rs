@@ -19,7 +19,7 @@ pub(crate) struct TaskFold {
     wanted: Vec<TaskId>,
     /// The weight of each wanted task's events.
     weights: HashMap<TaskId, usize>,
-    room: usize,
+    byte_limit: usize,
     kept: usize,
     /// Contents of a wanted task were dropped, too.
     incomplete: bool,
@@ -27,22 +27,22 @@ pub(crate) struct TaskFold {
     without_prompts: bool,
 }
 
-/// Folds the log of a session for some of its tasks, with at most `room` bytes of their contents.
+/// Folds the log of a session for some of its tasks, with at most `byte_limit` bytes of their contents.
 pub(crate) async fn fold_tasks(
     store: &dyn Store,
     session: &SessionId,
     view: View,
     wanted: Vec<TaskId>,
-    room: usize,
+    byte_limit: usize,
 ) -> Result<TaskFold, StoreError> {
-    TaskFold::new(session, view, wanted, room).read(store, session).await
+    TaskFold::new(session, view, wanted, byte_limit).read(store, session).await
 }
 
 impl TaskFold {
-    pub fn new(session: &SessionId, view: View, wanted: Vec<TaskId>, room: usize) -> Self {
+    pub fn new(session: &SessionId, view: View, wanted: Vec<TaskId>, byte_limit: usize) -> Self {
         let projector = Projector::new(session.clone(), view);
         let (weights, without_prompts) = (HashMap::new(), false);
-        Self { projector, wanted, weights, room, kept: 0, incomplete: false, without_prompts }
+        Self { projector, wanted, weights, byte_limit, kept: 0, incomplete: false, without_prompts }
     }
 
     /// For an answer that shows no history.
@@ -86,7 +86,7 @@ impl TaskFold {
         if let Some(task) = wanted {
             *self.weights.entry(task.clone()).or_default() += weight;
         }
-        let fits = wanted.is_some() && self.kept.saturating_add(weight) <= self.room;
+        let fits = wanted.is_some() && self.kept.saturating_add(weight) <= self.byte_limit;
         if weight <= SMALL || fits {
             self.kept += if wanted.is_some() { weight } else { 0 };
             self.projector.learn(envelope);

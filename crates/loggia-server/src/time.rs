@@ -1,5 +1,4 @@
-//! The wall clock, in the log's own unit. For what people and other machines are told; what waits uses
-//! the monotonic clock.
+//! The wall clock, in the unit of the log. For times that are shown or sent. Timeouts use the monotonic clock.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

@@ -19,7 +19,7 @@ use loggia_core::{
 use loggia_server::auth::{Grant, Principal, Scopes};
 use loggia_server::clones::ClonePolicy;
 use loggia_server::dispatch::Reply;
-use loggia_server::state::{Caller, Defaults, Server, Shape};
+use loggia_server::state::{Caller, Defaults, ServedSessions, Server};
 use loggia_session::{Hub, MemoryStore};
 use loggia_testkit::{Act, ScriptAgent, client};
 use loggia_wire::context;
@@ -52,7 +52,8 @@ impl Stage {
         };
         let sources = AllowedSources { schemes: vec![Scheme::File], ..AllowedSources::default() };
         let policy = ClonePolicy { directory: root.join("own/clones"), sources, count: 4 };
-        let server = Server::new(hub.clone(), Shape::Many, defaults, facts()).cloning(policy);
+        let server =
+            Server::new(hub.clone(), ServedSessions::Many, defaults, facts()).with_clones(policy);
         Self { hub, server }
     }
 
@@ -167,8 +168,8 @@ async fn no_client_works_in_a_reserved_directory() {
         ("own/clones/bob", Some("Loggia keeps its own files there")),
         ("link/clones/bob", Some("Loggia keeps its own files there")),
         ("owner/../own", Some("Loggia keeps its own files there")),
-        ("repo/.git", Some("it belongs to git")),
-        ("repo/.git/hooks", Some("it belongs to git")),
+        ("repo/.git", Some("it is inside a .git directory")),
+        ("repo/.git/hooks", Some("it is inside a .git directory")),
         ("..", Some("it is outside of the served directories")),
         ("owner", None),
         ("repo/src", None),

@@ -11,29 +11,29 @@ const SIGN: char = '@';
 const DIGITS: usize = 16;
 
 /// The id of a session that has this name for one client only.
-pub fn apart(name: &SessionId, mark: u64) -> SessionId {
-    SessionId::from(format!("{name}{SIGN}{mark:0DIGITS$x}").as_str())
+pub fn with_suffix(name: &SessionId, suffix: u64) -> SessionId {
+    SessionId::from(format!("{name}{SIGN}{suffix:0DIGITS$x}").as_str())
 }
 
 /// The name that clients see.
 pub fn shown(session: &SessionId) -> &str {
-    marked(session.as_str()).unwrap_or(session.as_str())
+    without_suffix(session.as_str()).unwrap_or(session.as_str())
 }
 
 /// The same as an id.
 pub fn shown_id(session: SessionId) -> SessionId {
-    marked(session.as_str()).map(SessionId::from).unwrap_or(session)
+    without_suffix(session.as_str()).map(SessionId::from).unwrap_or(session)
 }
 
 /// Whether a name looks like an id with a suffix. Such a name needs a suffix itself.
-pub fn is_apart(name: &SessionId) -> bool {
-    marked(name.as_str()).is_some()
+pub fn has_suffix(name: &SessionId) -> bool {
+    without_suffix(name.as_str()).is_some()
 }
 
-fn marked(text: &str) -> Option<&str> {
-    let (name, mark) = text.rsplit_once(SIGN)?;
+fn without_suffix(text: &str) -> Option<&str> {
+    let (name, suffix) = text.rsplit_once(SIGN)?;
     let digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-    (mark.len() == DIGITS && mark.bytes().all(digit)).then_some(name)
+    (suffix.len() == DIGITS && suffix.bytes().all(digit)).then_some(name)
 }
 
 #[cfg(test)]
@@ -44,13 +44,13 @@ mod tests {
     fn a_name_is_shown_without_its_suffix() {
         for name in ["a", "", "a@b", "a@0123456789abcdeF", "a@0123456789abcdef", "ä@"] {
             let name = SessionId::from(name);
-            for mark in [0, 7, u64::MAX] {
-                let session = apart(&name, mark);
-                assert!(is_apart(&session) && shown(&session) == name.as_str(), "{session}");
+            for suffix in [0, 7, u64::MAX] {
+                let session = with_suffix(&name, suffix);
+                assert!(has_suffix(&session) && shown(&session) == name.as_str(), "{session}");
             }
         }
         let plain = SessionId::from("0199d3a0-0000-7000-8000-000000000000");
-        assert!(!is_apart(&plain) && shown(&plain) == plain.as_str());
-        assert!(is_apart(&SessionId::from("a@0123456789abcdef")));
+        assert!(!has_suffix(&plain) && shown(&plain) == plain.as_str());
+        assert!(has_suffix(&SessionId::from("a@0123456789abcdef")));
     }
 }

@@ -143,7 +143,7 @@ impl Clients {
         if scopes.is_empty() {
             return Err(ClientError::NoScope);
         }
-        self.make_room().await?;
+        self.remove_expired_clients().await?;
         let (secret, hash) = fresh_secret().await?;
         let client = Client { grant, ..Client::fresh(name, scopes, hash)? };
         match self.store.replace(None, document(&client.name, Some(&client))?).await? {
@@ -159,7 +159,7 @@ impl Clients {
         scopes: Scopes,
         until: Millis,
     ) -> Result<(Client, Secret), ClientError> {
-        self.make_room().await?;
+        self.remove_expired_clients().await?;
         let (secret, hash) = fresh_secret().await?;
         for number in 1..=MOST_ALIKE {
             let name = match number {
@@ -179,7 +179,7 @@ impl Clients {
     }
 
     /// Removes expired clients, and fails if there are too many left.
-    async fn make_room(&self) -> Result<(), ClientError> {
+    async fn remove_expired_clients(&self) -> Result<(), ClientError> {
         let at = now();
         for (name, text) in self.store.documents(CLIENTS, "").await? {
             if read(&text).is_some_and(|client| client.is_over(at)) {

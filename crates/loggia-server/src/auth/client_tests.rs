@@ -34,7 +34,7 @@ async fn a_client_is_added_rotated_and_revoked() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_said() {
+async fn invalid_changes_are_explained() {
     let clients = clients();
     clients.add("ann", Scopes::REGISTERED, Grant::None).await.unwrap();
     let long = "x".repeat(65);
@@ -72,7 +72,7 @@ async fn two_processes_do_not_undo_each_other() {
 }
 
 #[tokio::test]
-async fn a_device_is_called_as_it_calls_itself_as_far_as_that_goes() {
+async fn a_device_name_is_cleaned_and_numbered() {
     let clients = clients();
     clients.add("ci", Scopes::REGISTERED, Grant::None).await.unwrap();
     let later = Millis(now().0 + 60_000);
@@ -95,7 +95,7 @@ async fn a_device_is_called_as_it_calls_itself_as_far_as_that_goes() {
 }
 
 #[tokio::test]
-async fn a_device_ends_by_itself_and_leaves_its_name() {
+async fn an_expired_device_frees_its_name() {
     let clients = clients();
     let over = now();
     let (first, _) = clients.add_device("phone", Scopes::CLIENT, over).await.unwrap();

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::client::Clients;
-use super::keys::{Keys, Ring};
+use super::keys::{KeyRing, Keys};
 use super::oauth::OAuthError;
 use crate::time::now;
 
@@ -20,9 +20,9 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// When the credential of a connection ends. Clones share it.
 #[derive(Clone, Default)]
-pub struct CredentialLifetime(Option<Arc<Limited>>);
+pub struct CredentialLifetime(Option<Arc<ExpiringCredential>>);
 
-struct Limited {
+struct ExpiringCredential {
     since: Instant,
     until: Instant,
     credential: Credential,
@@ -40,11 +40,16 @@ pub(super) struct Credential {
 impl CredentialLifetime {
     pub(super) fn of(
         credential: Credential,
-        rest: Duration,
+        remaining: Duration,
         active: Arc<ActiveCredentials>,
     ) -> Self {
         let since = Instant::now();
-        Self(Some(Arc::new(Limited { since, until: since + rest, credential, active })))
+        Self(Some(Arc::new(ExpiringCredential {
+            since,
+            until: since + remaining,
+            credential,
+            active,
+        })))
     }
 
     /// Whether the credential is valid now, by the store and not by a cache. Checked before each request
@@ -87,7 +92,7 @@ impl Eq for CredentialLifetime {}
 impl fmt::Debug for CredentialLifetime {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str(if self.0.is_some() {
-            "CredentialLifetime(limited)"
+            "CredentialLifetime(expiring)"
         } else {
             "CredentialLifetime(unlimited)"
         })
@@ -115,7 +120,7 @@ struct Cache {
 struct Snapshot {
     begun: Instant,
     serials: Arc<HashMap<String, String>>,
-    ring: Arc<Ring>,
+    ring: Arc<KeyRing>,
 }
 
 impl ActiveCredentials {
@@ -188,7 +193,7 @@ impl ActiveCredentials {
     }
 }
 
-fn is_signed(ring: &Ring, credential: &Credential) -> bool {
+fn is_signed(ring: &KeyRing, credential: &Credential) -> bool {
     ring.verifying(&credential.key, now()).is_some()
 }
 
@@ -212,11 +217,11 @@ mod tests {
     async fn lifetime(
         active: &Arc<ActiveCredentials>,
         serial: &str,
-        rest: u64,
+        remaining: u64,
     ) -> CredentialLifetime {
         let key = active.keys.current().await.unwrap().signing().unwrap().id.clone();
         let credential = Credential { client: "ann".into(), serial: serial.into(), key };
-        CredentialLifetime::of(credential, Duration::from_secs(rest), active.clone())
+        CredentialLifetime::of(credential, Duration::from_secs(remaining), active.clone())
     }
 
     #[tokio::test(start_paused = true)]
@@ -275,7 +280,7 @@ mod tests {
         let early = lifetime(&active, &serial, 3_630).await;
         tokio::time::timeout(Duration::from_secs(100), early.clone().ended()).await.unwrap_err();
         clients.rotate("ann").await.unwrap();
-        // A credential that is newer than the cache is not judged by it.
+        // A credential that is newer than the cache is not checked by it.
         let serial = clients.find("ann").await.unwrap().unwrap().serial;
         let late = lifetime(&active, &serial, 3_630).await;
         let begun = Instant::now();

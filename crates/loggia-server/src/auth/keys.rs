@@ -13,7 +13,7 @@ use loggia_core::Millis;
 use loggia_session::{Document, Store, StoreError};
 use serde::{Deserialize, Serialize};
 
-use super::access::{LIFETIME, SKEW};
+use super::access_token::{LIFETIME, SKEW};
 use super::secret::{NoRandomness, random, serial};
 use crate::time::now;
 
@@ -27,7 +27,7 @@ const ATTEMPTS: usize = 8;
 
 /// The keys of a store. Has no `Debug`.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Ring {
+pub struct KeyRing {
     /// The id of the store.
     pub issuer: String,
     /// Oldest first; the last one signs.
@@ -79,7 +79,7 @@ impl Key {
     }
 }
 
-impl Ring {
+impl KeyRing {
     pub fn fresh(at: Millis) -> Result<Self, NoRandomness> {
         Ok(Self { issuer: serial()?, keys: vec![Key::fresh(at)?] })
     }
@@ -121,7 +121,7 @@ fn end_of(since: Millis) -> Millis {
 pub struct Keys {
     store: Arc<dyn Store>,
     /// A lock, not a task: held to copy the cached ring.
-    known: Mutex<Option<(Instant, Arc<Ring>)>>,
+    known: Mutex<Option<(Instant, Arc<KeyRing>)>>,
 }
 
 impl Keys {
@@ -130,13 +130,13 @@ impl Keys {
     }
 
     /// The ring as it is now; created if there is none.
-    pub async fn current(&self) -> Result<Arc<Ring>, KeyError> {
+    pub async fn current(&self) -> Result<Arc<KeyRing>, KeyError> {
         for _ in 0..ATTEMPTS {
             let text = self.store.document(COLLECTION, RING).await?;
             if let Some(text) = text {
                 return Ok(self.keep(read(&text).ok_or(KeyError::Unreadable)?));
             }
-            let fresh = Ring::fresh(now())?;
+            let fresh = KeyRing::fresh(now())?;
             if self.store.replace(None, document(&fresh)?).await? {
                 return Ok(self.keep(fresh));
             }
@@ -145,7 +145,7 @@ impl Keys {
     }
 
     /// The cached ring, or the current one if the cache is old or does not have this key.
-    pub async fn with(&self, key: &str) -> Result<Arc<Ring>, KeyError> {
+    pub async fn ring_with_key(&self, key: &str) -> Result<Arc<KeyRing>, KeyError> {
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match known.filter(|(read, _)| read.elapsed() < FRESH) {
             Some((_, ring)) if ring.keys.iter().any(|known| known.id == key) => Ok(ring),
@@ -153,7 +153,7 @@ impl Keys {
         }
     }
 
-    fn keep(&self, ring: Ring) -> Arc<Ring> {
+    fn keep(&self, ring: KeyRing) -> Arc<KeyRing> {
         let ring = Arc::new(ring);
         let known = Some((Instant::now(), ring.clone()));
         *self.known.lock().unwrap_or_else(PoisonError::into_inner) = known;
@@ -166,7 +166,7 @@ impl Keys {
             let text = self.store.document(COLLECTION, RING).await?;
             let at = now();
             let rotated = match (text.as_deref().map(read), old) {
-                (None, _) | (Some(None), OldTokens::End) => Ring::fresh(at)?,
+                (None, _) | (Some(None), OldTokens::End) => KeyRing::fresh(at)?,
                 (Some(None), OldTokens::Stay) => return Err(KeyError::Unreadable),
                 (Some(Some(ring)), _) => ring.rotated(Key::fresh(at)?, at, old),
             };
@@ -182,13 +182,13 @@ impl Keys {
     }
 }
 
-fn document(ring: &Ring) -> Result<Document, StoreError> {
+fn document(ring: &KeyRing) -> Result<Document, StoreError> {
     let value = serde_json::to_string(ring).map_err(|error| StoreError::Io(error.to_string()))?;
     Ok(Document { collection: COLLECTION.to_owned(), key: RING.to_owned(), value: Some(value) })
 }
 
-fn read(text: &str) -> Option<Ring> {
-    let ring: Option<Ring> = serde_json::from_str(text).ok();
+fn read(text: &str) -> Option<KeyRing> {
+    let ring: Option<KeyRing> = serde_json::from_str(text).ok();
     ring.filter(|ring| ring.keys.iter().all(|key| key.bytes().len() == 32) && !ring.keys.is_empty())
 }
 
@@ -200,13 +200,13 @@ mod tests {
 
     const HOUR: i64 = 3_600_000;
 
-    fn ids(ring: &Ring) -> Vec<&str> {
+    fn ids(ring: &KeyRing) -> Vec<&str> {
         ring.keys.iter().map(|key| key.id.as_str()).collect()
     }
 
     #[test]
     fn an_older_key_verifies_until_its_last_token_has_expired() {
-        let first = Ring::fresh(Millis(0)).unwrap();
+        let first = KeyRing::fresh(Millis(0)).unwrap();
         let old = first.signing().unwrap().id.clone();
         assert!(first.verifying(&old, Millis(100 * HOUR)).is_some(), "the newest never ends");
         let rotated = first.rotated(
@@ -247,7 +247,7 @@ mod tests {
         mine.current().await.unwrap();
         other.rotate(OldTokens::Stay).await.unwrap();
         let new = other.current().await.unwrap().signing().unwrap().id.clone();
-        assert!(mine.with(&new).await.unwrap().verifying(&new, now()).is_some());
+        assert!(mine.ring_with_key(&new).await.unwrap().verifying(&new, now()).is_some());
         for _ in 0..MOST_KEYS - 2 {
             other.rotate(OldTokens::Stay).await.unwrap();
         }

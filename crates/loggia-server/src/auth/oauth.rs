@@ -12,15 +12,15 @@ use futures::future::BoxFuture;
 use loggia_core::Millis;
 use loggia_session::{Principals, Store, StoreError};
 
-use super::access::{self, Fault, Wanted};
+use super::access_token::{self, Fault, NewToken};
 use super::client::{Client, Clients, SAMPLE, is_name, name_in};
 use super::credential_lifetime::{ActiveCredentials, Credential, CredentialLifetime};
 use super::keys::{KeyError, Keys};
 use super::limiter::{Limiter, Source};
-use super::pairing::{Code, Pairing, PairingError, Unredeemed};
-use super::scheme::{Judged, Scheme};
+use super::pairing::{Code, Pairing, PairingError, RedeemError};
+use super::scheme::{CredentialCheck, Scheme};
 use super::scope::Scopes;
-use super::secret::{Checker, Crowded, NoRandomness, Secret, SecretHash, serial};
+use super::secret::{Checker, NoRandomness, Secret, SecretHash, TooManyChecks, serial};
 use super::{Principal, bearer};
 use crate::peer::PeerIdentity;
 use crate::time::now;
@@ -62,7 +62,7 @@ pub struct OAuth {
 }
 
 /// A request for a token.
-pub struct Asked {
+pub struct TokenRequest {
     pub client: String,
     pub secret: Secret,
     /// None: all scopes of the client.
@@ -75,7 +75,7 @@ pub struct Issued {
 }
 
 /// A request of a new device with a code.
-pub struct Redeemed<'a> {
+pub struct PairingRequest<'a> {
     pub code: &'a str,
     /// The device's name for itself.
     pub device: &'a str,
@@ -100,7 +100,7 @@ pub enum Denied {
     /// More scopes than the client or the code has.
     Scope,
     Wait(Duration),
-    Crowded,
+    TooManyChecks,
     Storage,
 }
 
@@ -168,7 +168,7 @@ impl OAuth {
     /// The limiter is asked before the secret is checked.
     pub async fn issue(
         &self,
-        asked: Asked,
+        asked: TokenRequest,
         source: Source,
         identity: &PeerIdentity,
     ) -> Result<Issued, Denied> {
@@ -179,7 +179,7 @@ impl OAuth {
         let fits = self.checker.fits(kept, asked.secret).await;
         let Some(client) = client.filter(|_| fits == Ok(true)) else {
             return Err(match fits {
-                Err(Crowded) => Denied::Crowded,
+                Err(TooManyChecks) => Denied::TooManyChecks,
                 Ok(_) => {
                     self.failed(asked.client, source, Instant::now());
                     Denied::Client
@@ -205,34 +205,35 @@ impl OAuth {
     }
 
     /// Registers a device that has a code. The limiter is asked first.
-    pub async fn redeem(&self, new: Redeemed<'_>, source: Source) -> Result<Paired, Denied> {
+    pub async fn redeem(&self, new: PairingRequest<'_>, source: Source) -> Result<Paired, Denied> {
         self.by_source.check(&source, Instant::now()).map_err(Denied::Wait)?;
         let at = now();
         let scopes = match self.pairing.redeem(new.code, new.scopes, at).await {
             Ok(scopes) => scopes,
-            Err(Unredeemed::Wrong) => {
+            Err(RedeemError::Wrong) => {
                 self.by_source.fail(source, Instant::now());
                 return Err(Denied::Code);
             }
-            Err(Unredeemed::Scope) => return Err(Denied::Scope),
-            Err(Unredeemed::Contended) => return Err(Denied::Crowded),
-            Err(Unredeemed::Store(error)) => return Err(storage(error)),
+            Err(RedeemError::Scope) => return Err(Denied::Scope),
+            Err(RedeemError::Contended) => return Err(Denied::TooManyChecks),
+            Err(RedeemError::Store(error)) => return Err(storage(error)),
         };
         let life = i64::try_from(DEVICE_LIFE.as_millis()).unwrap_or(0);
         let until = Millis(at.0.saturating_add(life));
         let added = self.clients.add_device(new.device, scopes, until).await;
         let (client, secret) = added.map_err(storage)?;
-        tracing::info!(client = client.name, %scopes, "a device was let in with a code");
+        tracing::info!(client = client.name, %scopes, "a device was paired with a code");
         let issued = self.sign(client.clone(), scopes).await?;
         Ok(Paired { issued, client, secret })
     }
 
     async fn sign(&self, client: Client, scopes: Scopes) -> Result<Issued, Denied> {
         let ring = self.keys.current().await.map_err(storage)?;
-        let serial = serial().map_err(storage)?;
-        let wanted = Wanted { client: client.name, generation: client.serial, scopes, serial };
-        let token = access::sign(&ring, wanted, now()).ok_or(Denied::Storage)?;
-        Ok(Issued { token, life: access::LIFETIME })
+        let token_id = serial().map_err(storage)?;
+        let new_token =
+            NewToken { client: client.name, client_serial: client.serial, scopes, token_id };
+        let token = access_token::sign(&ring, new_token, now()).ok_or(Denied::Storage)?;
+        Ok(Issued { token, life: access_token::LIFETIME })
     }
 
     async fn find(&self, name: &str) -> Result<Option<Client>, StoreError> {
@@ -276,34 +277,34 @@ impl OAuth {
         proven.insert((source, client.to_owned()));
     }
 
-    async fn principal(&self, request: &Parts) -> Judged {
-        let Some(text) = bearer(request) else { return Judged::Unknown };
-        let Some(key) = access::key_of(text) else { return Judged::Unknown };
+    async fn principal(&self, request: &Parts) -> CredentialCheck {
+        let Some(text) = bearer(request) else { return CredentialCheck::Unknown };
+        let Some(key) = access_token::key_of(text) else { return CredentialCheck::Unknown };
         let looked = async {
-            let ring = self.keys.with(key).await?;
+            let ring = self.keys.ring_with_key(key).await?;
             let at = now();
-            let claims = match access::verify(&ring, text, at) {
+            let claims = match access_token::verify(&ring, text, at) {
                 Ok(claims) => claims,
-                Err(Fault::NotOurs) => return Ok(Judged::Unknown),
-                Err(Fault::NotNow) => return Ok(Judged::Expired),
+                Err(Fault::NotOurs) => return Ok(CredentialCheck::Unknown),
+                Err(Fault::NotNow) => return Ok(CredentialCheck::Expired),
             };
             let client = self.find(&claims.sub).await?;
-            let same = |client: &Client| client.serial == claims.generation;
-            let Some(client) = client.filter(same) else { return Ok(Judged::Expired) };
-            let (rest, active) = (claims.rest(at), self.active.clone());
+            let same = |client: &Client| client.serial == claims.client_serial;
+            let Some(client) = client.filter(same) else { return Ok(CredentialCheck::Expired) };
+            let (remaining, active) = (claims.remaining(at), self.active.clone());
             let owner = client.principal();
             let key = key.to_owned();
             let credential = Credential { client: client.name, serial: client.serial, key };
-            let lifetime = CredentialLifetime::of(credential, rest, active);
+            let lifetime = CredentialLifetime::of(credential, remaining, active);
             let principal = Principal::new(owner)
                 .may(claims.scope.and(&client.scopes))
                 .granted(client.grant)
                 .during(lifetime);
-            Ok::<_, OAuthError>(Judged::Accepted(principal))
+            Ok::<_, OAuthError>(CredentialCheck::Accepted(principal))
         };
         looked.await.unwrap_or_else(|error| {
             tracing::error!(%error, "a token cannot be checked");
-            Judged::Unavailable
+            CredentialCheck::Unavailable
         })
     }
 }
@@ -315,19 +316,19 @@ impl Principals for OAuth {
 }
 
 impl Scheme for Arc<OAuth> {
-    fn judge<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Judged> {
+    fn check<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, CredentialCheck> {
         self.principal(request).boxed()
     }
 
     /// Tokens are signed.
-    fn is_chosen(&self) -> bool {
+    fn has_guessable_credentials(&self) -> bool {
         false
     }
 }
 
 /// The sample's secret is public, so it is accepted from the user's own processes only.
 fn may_be(client: &Client, identity: &PeerIdentity) -> bool {
-    let own = matches!(identity, PeerIdentity::Local { .. } | PeerIdentity::Ourselves { .. });
+    let own = matches!(identity, PeerIdentity::Local { .. } | PeerIdentity::OwnProcess { .. });
     client.name != SAMPLE.0 || own
 }
 

@@ -12,18 +12,18 @@ fn stage(sample: SampleClient) -> (Clients, Arc<OAuth>) {
     (Clients::new(store.clone()), Arc::new(OAuth::new(store, sample).unwrap()))
 }
 
-fn asked(client: &str, secret: &str, scopes: Option<Scopes>) -> Asked {
-    Asked { client: client.to_owned(), secret: Secret::new(secret.to_owned()), scopes }
+fn asked(client: &str, secret: &str, scopes: Option<Scopes>) -> TokenRequest {
+    TokenRequest { client: client.to_owned(), secret: Secret::new(secret.to_owned()), scopes }
 }
 
 fn somewhere(number: u8) -> Source {
     Source::Address(IpAddr::from([192, 0, 2, number]))
 }
 
-async fn judged(oauth: &Arc<OAuth>, token: &str) -> Judged {
+async fn checked(oauth: &Arc<OAuth>, token: &str) -> CredentialCheck {
     let request = axum::http::Request::builder().header("authorization", format!("Bearer {token}"));
     let (parts, ()) = request.body(()).unwrap().into_parts();
-    oauth.judge(&parts).await
+    oauth.check(&parts).await
 }
 
 #[tokio::test]
@@ -35,11 +35,13 @@ async fn a_token_is_its_client_and_no_more_than_it_was_asked_for() {
     {
         let issued = oauth.issue(asked("ann", secret, scopes), somewhere(1), &LOCAL).await;
         let Ok(Issued { token, .. }) = issued else { panic!("no token") };
-        let Judged::Accepted(principal) = judged(&oauth, &token).await else { panic!("nobody") };
+        let CredentialCheck::Accepted(principal) = checked(&oauth, &token).await else {
+            panic!("not accepted")
+        };
         assert_eq!((principal.label(), principal.scopes), ("client:ann", wanted));
         assert!(principal.name.starts_with("client:ann~"), "{}", principal.name);
         assert_eq!(principal.grant, Grant::Edits);
-        assert_eq!(judged(&oauth, &format!("{token}x")).await, Judged::Unknown);
+        assert_eq!(checked(&oauth, &format!("{token}x")).await, CredentialCheck::Unknown);
     }
     let wide = oauth.issue(asked("ann", secret, Some(Scopes::ALL)), somewhere(1), &LOCAL).await;
     assert_eq!(wide.err(), Some(Denied::Scope));
@@ -120,7 +122,9 @@ async fn a_name_that_is_given_again_owns_nothing_of_the_first() {
     let owner = async |secret: &Secret| {
         let issued = oauth.issue(asked("ann", secret.reveal(), None), somewhere(1), &LOCAL).await;
         let Ok(Issued { token, .. }) = issued else { panic!("no token") };
-        let Judged::Accepted(principal) = judged(&oauth, &token).await else { panic!("nobody") };
+        let CredentialCheck::Accepted(principal) = checked(&oauth, &token).await else {
+            panic!("not accepted")
+        };
         principal.name
     };
     let first = owner(&clients.add("ann", Scopes::CLIENT, Grant::None).await.unwrap()).await;
@@ -153,7 +157,9 @@ async fn a_client_of_an_earlier_version_stays_who_it_was() {
     let oauth = Arc::new(OAuth::new(store, SampleClient::Off).unwrap());
     let issued = oauth.issue(asked("ann", secret.reveal(), None), somewhere(1), &LOCAL).await;
     let Ok(Issued { token, .. }) = issued else { panic!("no token") };
-    let Judged::Accepted(principal) = judged(&oauth, &token).await else { panic!("nobody") };
+    let CredentialCheck::Accepted(principal) = checked(&oauth, &token).await else {
+        panic!("not accepted")
+    };
     assert_eq!(&*principal.name, "client:ann");
     assert!(oauth.still_knows("client:ann").await.unwrap());
     clients.rotate("ann").await.unwrap();
@@ -163,8 +169,8 @@ async fn a_client_of_an_earlier_version_stays_who_it_was() {
     assert!(!oauth.still_knows("client:ann").await.unwrap());
 }
 
-fn new<'a>(code: &'a str, device: &'a str) -> Redeemed<'a> {
-    Redeemed { code, device, scopes: None }
+fn new<'a>(code: &'a str, device: &'a str) -> PairingRequest<'a> {
+    PairingRequest { code, device, scopes: None }
 }
 
 /// A device becomes a client with its own principal, expiry and secret.
@@ -174,9 +180,11 @@ async fn a_code_makes_a_client_of_its_own() {
     assert!(!oauth.has_clients().await.unwrap());
     let code = oauth.offer(Scopes::CLIENT).await.unwrap().reveal();
     let paired = oauth.redeem(new(&code, "Ann's phone"), somewhere(1)).await;
-    let Ok(Paired { issued, client, secret }) = paired else { panic!("not let in") };
+    let Ok(Paired { issued, client, secret }) = paired else { panic!("not paired") };
     assert_eq!((client.name.as_str(), client.scopes), ("Ann-s-phone", Scopes::CLIENT));
-    let Judged::Accepted(principal) = judged(&oauth, &issued.token).await else { panic!("nobody") };
+    let CredentialCheck::Accepted(principal) = checked(&oauth, &issued.token).await else {
+        panic!("not accepted")
+    };
     assert_eq!((&*principal.name, principal.scopes), (client.principal().as_str(), Scopes::CLIENT));
     assert_eq!(principal.grant, Grant::None);
     let day = client.until.unwrap().0 - client.created.0;
@@ -187,7 +195,7 @@ async fn a_code_makes_a_client_of_its_own() {
     let again = oauth.redeem(new(&code, "Eve"), somewhere(2)).await;
     assert_eq!(again.err(), Some(Denied::Code), "used");
     clients.revoke("Ann-s-phone").await.unwrap();
-    assert_eq!(judged(&oauth, &issued.token).await, Judged::Expired);
+    assert_eq!(checked(&oauth, &issued.token).await, CredentialCheck::Expired);
 }
 
 /// A09: guesses from one source are slow, whether there is a code or not, and guesses from many sources

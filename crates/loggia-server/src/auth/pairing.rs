@@ -19,7 +19,7 @@ use loggia_session::{Document, Store, StoreError};
 use serde::{Deserialize, Serialize};
 use subtle::{Choice, ConstantTimeEq};
 
-use super::access::SKEW;
+use super::access_token::SKEW;
 use super::scope::Scopes;
 use super::secret::{NoRandomness, Secret, position, random, serial};
 
@@ -92,12 +92,12 @@ pub enum PairingError {
 
 /// Why a code was not redeemed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unredeemed {
+pub(super) enum RedeemError {
     /// Wrong, used, expired, withdrawn, or never made: the answer does not say which.
     #[error("not a code")]
     Wrong,
     /// The code has fewer scopes than were requested. It stays valid.
-    #[error("the code gives less")]
+    #[error("the code lacks a requested scope")]
     Scope,
     /// Too many concurrent guesses: this one was not checked.
     #[error("too many codes at once")]
@@ -116,7 +116,7 @@ struct Offer {
 }
 
 impl Offer {
-    fn is_good(&self, at: Millis) -> bool {
+    fn is_valid(&self, at: Millis) -> bool {
         let life = i64::try_from(CODE_LIFE.as_millis()).unwrap_or(i64::MAX);
         let skew = i64::try_from(SKEW.as_millis()).unwrap_or(0);
         // Not longer than any that we make: setting the clock back does not extend a code.
@@ -124,8 +124,8 @@ impl Offer {
     }
 
     fn fits(&self, presented: &Secret) -> Choice {
-        let Ok(kept) = URL_SAFE_NO_PAD.decode(&self.digest) else { return Choice::from(0) };
-        presented.digest().as_slice().ct_eq(&kept)
+        let Ok(stored) = URL_SAFE_NO_PAD.decode(&self.digest) else { return Choice::from(0) };
+        presented.digest().as_slice().ct_eq(&stored)
     }
 }
 
@@ -180,43 +180,43 @@ impl Pairing {
         typed: &str,
         asked: Option<Scopes>,
         at: Millis,
-    ) -> Result<Scopes, Unredeemed> {
+    ) -> Result<Scopes, RedeemError> {
         // Text that cannot be a code is a typing mistake and does not count as a guess.
-        let code = Code::read(typed).ok_or(Unredeemed::Wrong)?;
+        let code = Code::read(typed).ok_or(RedeemError::Wrong)?;
         for _ in 0..ATTEMPTS {
-            let good = self.good(at).await?;
-            let Some(found) = find(&good, &code.0) else {
-                if self.count(good).await? {
-                    return Err(Unredeemed::Wrong);
+            let valid = self.valid(at).await?;
+            let Some(found) = find(&valid, &code.0) else {
+                if self.count(valid).await? {
+                    return Err(RedeemError::Wrong);
                 }
                 continue;
             };
             let scopes = asked.unwrap_or(found.offer.scopes);
             if scopes.is_empty() || !found.offer.scopes.covers(&scopes) {
-                return Err(Unredeemed::Scope);
+                return Err(RedeemError::Scope);
             }
             let used = document(&found.key, None)?;
             if self.store.replace(Some(found.text.clone()), used).await? {
                 return Ok(scopes);
             }
         }
-        Err(Unredeemed::Contended)
+        Err(RedeemError::Contended)
     }
 
     /// The codes that can be redeemed here.
-    async fn good(&self, at: Millis) -> Result<Vec<Kept>, StoreError> {
-        let mut good = Vec::new();
+    async fn valid(&self, at: Millis) -> Result<Vec<StoredOffer>, StoreError> {
+        let mut valid = Vec::new();
         for key in [self.key.as_str(), ANYWHERE] {
             let text = self.store.document(CODES, key).await?;
-            good.extend(text.and_then(|text| Kept::read(key, text)));
+            valid.extend(text.and_then(|text| StoredOffer::read(key, text)));
         }
-        good.retain(|kept| kept.offer.is_good(at));
-        Ok(good)
+        valid.retain(|stored| stored.offer.is_valid(at));
+        Ok(valid)
     }
 
     /// Counts a wrong guess against every valid code. False if one of them changed meanwhile.
-    async fn count(&self, good: Vec<Kept>) -> Result<bool, StoreError> {
-        for Kept { key, text, offer } in good {
+    async fn count(&self, valid: Vec<StoredOffer>) -> Result<bool, StoreError> {
+        for StoredOffer { key, text, offer } in valid {
             let wrong = offer.wrong.saturating_add(1);
             let more = (wrong < MOST_WRONG).then_some(Offer { wrong, ..offer });
             let changed = document(&key, more.as_ref())?;
@@ -243,8 +243,8 @@ impl Pairing {
     /// Removes expired codes, also those of killed processes.
     async fn remove_expired(&self, at: Millis) -> Result<(), StoreError> {
         for (key, text) in self.store.documents(CODES, "").await? {
-            let kept = Kept::read(&key, text.clone());
-            if !kept.is_some_and(|kept| kept.offer.is_good(at)) {
+            let stored = StoredOffer::read(&key, text.clone());
+            if !stored.is_some_and(|stored| stored.offer.is_valid(at)) {
                 // False if another process removed it first.
                 let _ = self.store.replace(Some(text), document(&key, None)?).await?;
             }
@@ -254,13 +254,13 @@ impl Pairing {
 }
 
 /// An offer with its key and its stored text.
-struct Kept {
+struct StoredOffer {
     key: String,
     text: String,
     offer: Offer,
 }
 
-impl Kept {
+impl StoredOffer {
     fn read(key: &str, text: String) -> Option<Self> {
         let offer = serde_json::from_str(&text).ok()?;
         Some(Self { key: key.to_owned(), text, offer })
@@ -268,8 +268,8 @@ impl Kept {
 }
 
 /// The offer of this code.
-fn find<'a>(good: &'a [Kept], code: &Secret) -> Option<&'a Kept> {
-    good.get(position(good.iter().map(|kept| kept.offer.fits(code)))?)
+fn find<'a>(valid: &'a [StoredOffer], code: &Secret) -> Option<&'a StoredOffer> {
+    valid.get(position(valid.iter().map(|stored| stored.offer.fits(code)))?)
 }
 
 fn document(key: &str, offer: Option<&Offer>) -> Result<Document, StoreError> {

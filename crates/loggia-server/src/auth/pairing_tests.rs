@@ -38,10 +38,10 @@ async fn a_code_opens_once_and_what_it_was_made_for() {
     assert_eq!(shown.len(), 9);
     let asked = |scopes| pairing.redeem(&shown, Some(scopes), NOW);
     for more in [Scopes::ALL, Scopes::default()] {
-        assert!(matches!(asked(more).await, Err(Unredeemed::Scope)), "and it stays");
+        assert!(matches!(asked(more).await, Err(RedeemError::Scope)), "and it stays");
     }
     assert_eq!(asked(Scopes::REGISTERED).await.unwrap(), Scopes::REGISTERED);
-    assert!(matches!(asked(Scopes::REGISTERED).await, Err(Unredeemed::Wrong)));
+    assert!(matches!(asked(Scopes::REGISTERED).await, Err(RedeemError::Wrong)));
     assert!(store.documents(CODES, "").await.unwrap().is_empty());
 }
 
@@ -50,11 +50,11 @@ async fn a_code_ends() {
     let set_back = [(-30_000, true), (-30_001, false)];
     let rows = [(0, true), (LIFE - 1, true), (LIFE, false), (LIFE + 1, false)];
     let rows = rows.into_iter().chain(set_back);
-    for (later, good) in rows {
+    for (later, valid) in rows {
         let pairing = here(&store());
         let code = pairing.offer(Scopes::CLIENT, NOW).await.unwrap();
         let found = redeemed(&pairing, &code.reveal(), Millis(NOW.0 + later)).await;
-        assert_eq!(found.is_some(), good, "after {later} ms");
+        assert_eq!(found.is_some(), valid, "after {later} ms");
     }
     let pairing = here(&store());
     let [first, second] = [(); 2].map(|()| pairing.offer(Scopes::CLIENT, NOW));
@@ -67,7 +67,7 @@ async fn a_code_ends() {
 
 /// Five wrong guesses invalidate a code.
 #[tokio::test]
-async fn a_code_dies_of_wrong_guesses_wherever_they_come_from() {
+async fn five_wrong_guesses_from_any_source_invalidate_a_code() {
     for (guesses, alive) in [(0, true), (4, true), (5, false), (50, false)] {
         let store = store();
         let (pairing, command) = (here(&store), Pairing::anywhere(store.clone()));
@@ -125,7 +125,8 @@ async fn of_many_at_once_one_gets_in_and_every_guess_counts() {
             tokio::spawn(async move { pairing.redeem(&wrong, None, NOW).await })
         });
         let answered = futures::future::join_all(all).await;
-        let wrong = |answer: &Result<Scopes, Unredeemed>| matches!(answer, Err(Unredeemed::Wrong));
+        let wrong =
+            |answer: &Result<Scopes, RedeemError>| matches!(answer, Err(RedeemError::Wrong));
         let answered = answered.iter().filter(|answer| wrong(answer.as_ref().unwrap())).count();
         assert!(answered >= 5, "{answered}");
         assert_eq!(redeemed(&pairing, &code.reveal(), NOW).await, None, "{answered} wrong ones");
@@ -156,16 +157,16 @@ async fn some_codes_are_not_made() {
 }
 
 #[tokio::test]
-async fn what_is_kept_is_no_code() {
+async fn the_store_contains_no_code() {
     let store = store();
     let code = here(&store).offer(Scopes::CLIENT, NOW).await.unwrap();
-    let kept = store.documents(CODES, "").await.unwrap();
-    let kept = format!("{kept:?}");
-    assert!(!kept.contains(&code.reveal()) && !kept.contains(code.0.reveal()), "{kept}");
+    let stored = store.documents(CODES, "").await.unwrap();
+    let stored = format!("{stored:?}");
+    assert!(!stored.contains(&code.reveal()) && !stored.contains(code.0.reveal()), "{stored}");
 }
 
 #[test]
-fn codes_are_chance() {
+fn codes_are_random() {
     let codes: BTreeSet<String> = (0..500).map(|_| Code::fresh().unwrap().reveal()).collect();
     assert_eq!(codes.len(), 500);
     for place in (0..9).filter(|place| *place != 4) {

@@ -9,7 +9,7 @@ use super::Principal;
 
 /// The result of checking a credential.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Judged {
+pub enum CredentialCheck {
     Accepted(Principal),
     /// It was valid once. It cannot be a guess, so it does not count as a failed attempt.
     Expired,
@@ -22,8 +22,8 @@ pub enum Judged {
 
 /// Must take the same time for a wrong credential as for a right one, and must not log it.
 pub trait Scheme: Send + Sync {
-    fn judge<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Judged>;
+    fn check<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, CredentialCheck>;
 
     /// Whether people choose its credentials, so that one could be guessed.
-    fn is_chosen(&self) -> bool;
+    fn has_guessable_credentials(&self) -> bool;
 }

@@ -99,14 +99,14 @@ impl From<Scopes> for String {
     }
 }
 
-/// Which calls pass without a question in the sessions that a client opens.
+/// Which calls run without approval in the sessions that a client opens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Grant {
-    /// Only those that the server's own mode lets pass.
+    /// Only those that the server's own mode lets run.
     #[default]
     None,
-    /// File edits pass.
+    /// File edits.
     Edits,
     All,
 }

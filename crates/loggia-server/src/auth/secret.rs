@@ -128,7 +128,7 @@ impl SecretHash {
 
 /// Too many secrets wait to be checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Crowded;
+pub struct TooManyChecks;
 
 /// Checks secrets, a few at a time.
 pub struct Checker {
@@ -148,9 +148,13 @@ impl Checker {
     }
 
     /// Whether the secret fits the hash. Without a hash the answer is no, after the same time.
-    pub async fn fits(&self, kept: Option<SecretHash>, secret: Secret) -> Result<bool, Crowded> {
-        let waiting = self.waiting.clone().try_acquire_owned().map_err(|_| Crowded)?;
-        let running = self.running.clone().acquire_owned().await.map_err(|_| Crowded)?;
+    pub async fn fits(
+        &self,
+        kept: Option<SecretHash>,
+        secret: Secret,
+    ) -> Result<bool, TooManyChecks> {
+        let waiting = self.waiting.clone().try_acquire_owned().map_err(|_| TooManyChecks)?;
+        let running = self.running.clone().acquire_owned().await.map_err(|_| TooManyChecks)?;
         let known = kept.is_some();
         let kept = kept.unwrap_or_else(|| self.decoy.clone());
         let checked = tokio::task::spawn_blocking(move || {
@@ -223,7 +227,7 @@ mod tests {
     async fn too_many_waiting_checks_are_refused() {
         let checker = Checker::new().unwrap();
         let held = checker.waiting.clone().try_acquire_many_owned(MOST_WAITING as u32).unwrap();
-        assert_eq!(checker.fits(None, secret("x")).await, Err(Crowded));
+        assert_eq!(checker.fits(None, secret("x")).await, Err(TooManyChecks));
         drop(held);
         assert_eq!(checker.fits(None, secret("x")).await, Ok(false));
         assert_eq!(checker.waiting.available_permits(), MOST_WAITING, "every permit is free again");

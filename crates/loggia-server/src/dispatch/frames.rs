@@ -81,7 +81,7 @@ impl TaskFrames {
         resume: Option<FrameId>,
     ) -> Result<Self, WireError> {
         reader.reached(reader.handle().head()).await?;
-        let (start, closes_at, head) = reader.look(|projector| {
+        let (start, closes_at, head) = reader.with_projector(|projector| {
             let start = projector.subscription(task, resume);
             (start, ended_at(projector, task), projector.head())
         });
@@ -116,7 +116,7 @@ impl TaskFrames {
         ack: &Ack,
         to: &Question,
     ) -> Result<(), WireError> {
-        match reader.look(|projector| projector.answered(to)) {
+        match reader.with_projector(|projector| projector.answered(to)) {
             Some(Answered { after, seq }) => {
                 self.frames = reader.frames(after);
                 self.stream = TaskStream::of_message(task.clone()).continued(seq);
@@ -125,7 +125,7 @@ impl TaskFrames {
             None if ack.seq == ack.after => self.open_with_task(reader, task).await?,
             None => {}
         }
-        self.closes_at = reader.look(|projector| ended_at(projector, task));
+        self.closes_at = reader.with_projector(|projector| ended_at(projector, task));
         Ok(())
     }
 
@@ -156,7 +156,7 @@ impl TaskFrames {
             let batch = self.frames.next().await;
             let batch = batch.map_err(|error| hub_error(HubError::Store(error)))?;
             let Some(mut batch) = batch else {
-                if self.frames.is_crowded() {
+                if self.frames.is_over_limit() {
                     return Err(Condition::Busy.into());
                 }
                 return Err(stopped(self.frames.handle()));

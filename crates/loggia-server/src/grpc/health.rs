@@ -51,7 +51,7 @@ fn encoded(output: &MessageDescriptor, status: &str) -> Result<Bytes, Status> {
 fn watch(known: bool, output: MessageDescriptor, stopping: Stopping) -> Messages {
     let now = encoded(&output, if known { serving(&stopping) } else { "SERVICE_UNKNOWN" });
     let end = futures::stream::once(async move {
-        stopping.told().await;
+        stopping.requested().await;
         encoded(&output, if known { "NOT_SERVING" } else { "SERVICE_UNKNOWN" })
     });
     Box::pin(futures::stream::once(async move { now }).chain(end))

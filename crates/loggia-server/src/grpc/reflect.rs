@@ -48,7 +48,7 @@ where
     };
     let until = async move {
         tokio::select! {
-            () = stopping.told() => {}
+            () = stopping.requested() => {}
             () = tokio::time::sleep(AT_MOST) => {}
         }
     };

@@ -74,7 +74,7 @@ impl Rejection {
         Self::new(StatusCode::BAD_REQUEST, "body-broken", message).closing()
     }
 
-    /// A response with another body, for dialects with their own form of errors.
+    /// A response with another body, for protocols with their own form of errors.
     pub fn respond(&self, body: impl Serialize) -> Response {
         let mut response = (self.status, Json(body)).into_response();
         let headers = response.headers_mut();

@@ -10,7 +10,7 @@ use super::bytes::{BytePermit, ByteShares};
 use super::rejection::Rejection;
 use crate::auth::Principal;
 
-/// The limits of §2.5, per principal.
+/// Open streams per principal (docs/reference/limits.md).
 #[derive(Debug, Clone, Copy)]
 pub struct StreamLimits {
     pub remote: usize,

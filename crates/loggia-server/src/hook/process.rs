@@ -59,7 +59,7 @@ impl HookProgram {
         if !status.success() {
             return Err(HookError::Failed(status.to_string()));
         }
-        understand(&output)
+        parse_decision(&output)
     }
 
     fn start(&self) -> Result<(Group, ChildStdin, ChildStdout), HookError> {
@@ -120,7 +120,7 @@ async fn read(stdout: ChildStdout) -> Result<Vec<u8>, HookError> {
 }
 
 /// Reads one JSON object and nothing else. The error does not repeat the output.
-fn understand(output: &[u8]) -> Result<Decision, HookError> {
+fn parse_decision(output: &[u8]) -> Result<Decision, HookError> {
     let unreadable = |why: &str| HookError::Unreadable(why.to_owned());
     let decision: Decision = serde_json::from_slice(output).map_err(|error| {
         let (line, column) = (error.line(), error.column());
@@ -141,7 +141,7 @@ fn understand(output: &[u8]) -> Result<Decision, HookError> {
         Decision::Reject { reason } => reason,
     };
     match (text.trim().is_empty(), text.len() <= TEXT_LIMIT) {
-        (true, _) => Err(unreadable("it has no words")),
+        (true, _) => Err(unreadable("its text is empty")),
         (_, false) => Err(unreadable("it has more than 1 MiB of text")),
         (false, true) => Ok(decision),
     }

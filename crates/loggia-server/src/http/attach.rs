@@ -105,7 +105,7 @@ impl Updates<'_> {
                                 drop(events);
                                 counted = tokio::select! {
                                     it = replies.acquire(name, weight) => it.map(|it| (it, weight)),
-                                    () = self.stopping.told() => return Close::STOPPING,
+                                    () = self.stopping.requested() => return Close::STOPPING,
                                 };
                                 if counted.is_none() {
                                     return Close::BUSY;
@@ -137,7 +137,7 @@ impl Updates<'_> {
                     batch.push(text(&Update::Present { clients }));
                 }
                 _ = ping.tick() => batch.push(Message::Ping(bytes::Bytes::new())),
-                () = self.stopping.told() => return Close::STOPPING,
+                () = self.stopping.requested() => return Close::STOPPING,
             }
         }
     }

@@ -21,7 +21,7 @@ use sha2::{Digest, Sha256};
 
 use crate::auth::SCOPES;
 use crate::dispatch::Reply;
-use crate::state::{Caller, Server, Shape, submit_error};
+use crate::state::{Caller, ServedSessions, Server, submit_error};
 
 /// All versions in one card, or the version that the request names.
 pub async fn root(State(server): State<Arc<Server>>, headers: HeaderMap) -> Response {
@@ -82,9 +82,9 @@ impl Server {
         if !self.facts.extended_card {
             return Err(Condition::ExtendedCardNotSupported.into());
         }
-        let extended = match &self.shape {
-            Shape::Shared(session) => self.setup_of(session, caller).await?,
-            Shape::Many => self.setup_of_new_sessions(caller),
+        let extended = match &self.sessions {
+            ServedSessions::Shared(session) => self.setup_of(session, caller).await?,
+            ServedSessions::Many => self.setup_of_new_sessions(caller),
         };
         let facts = self.card_facts().await;
         Ok(Reply::Value(extended_card(&facts, &extended, view.card_kind())))

@@ -24,7 +24,7 @@ const NOTHING_HERE: Rejection =
 const OTHER_VERB: Rejection = Rejection::new(
     StatusCode::METHOD_NOT_ALLOWED,
     "method-not-allowed",
-    "This path is not asked for with this method.",
+    "This path does not support this method.",
 );
 
 pub async fn any(State(server): State<Arc<Server>>, request: Request) -> Response {

@@ -36,7 +36,7 @@ pub(super) fn is_route(method: &Method, path: &str) -> bool {
     open || fixed.contains(&path) || task.is_some_and(|task| !task.contains('/'))
 }
 
-type Answer = Result<Response, WireError>;
+type RouteResult = Result<Response, WireError>;
 
 pub async fn open_task(State(server): State<Arc<Server>>, request: Request) -> Response {
     answered(async {
@@ -163,7 +163,7 @@ pub async fn commands(State(server): State<Arc<Server>>, request: Request) -> Re
     .await
 }
 
-async fn answered(answer: impl Future<Output = Answer>) -> Response {
+async fn answered(answer: impl Future<Output = RouteResult>) -> Response {
     answer.await.unwrap_or_else(|error| {
         let (status, body) = sdlc::error(&error);
         json(StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR), &body)

@@ -164,7 +164,7 @@ fn events(state: State) -> impl Stream<Item = Result<Bytes, std::convert::Infall
                     state.format.error(state.view, &error)
                 }
             },
-            () = state.stopping.told() => {
+            () = state.stopping.requested() => {
                 state.over = true;
                 let error = Condition::Restarting.into();
                 state.format.error(state.view, &error)

@@ -25,7 +25,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::form::Form;
-use crate::auth::{Asked, Denied, Issued, Scopes, Secret, source};
+use crate::auth::{Denied, Issued, Scopes, Secret, TokenRequest, source};
 use crate::guard::{Rejection, read_body};
 use crate::peer::Peer;
 use crate::state::Server;
@@ -114,7 +114,7 @@ async fn give(server: &Server, request: Request) -> Result<Given, Rejection> {
     }
     let (client, secret) = credentials(basic, &form)?;
     let scopes = scopes(&form);
-    let asked = Asked { client, secret: Secret::new(secret), scopes };
+    let asked = TokenRequest { client, secret: Secret::new(secret), scopes };
     let identity = peer.identity().await;
     let issued = oauth.issue(asked, source(&peer, identity), identity).await.map_err(denied)?;
     Ok(Given { issued, scope: scopes.map(|scopes| scopes.to_string()), registered: None })
@@ -127,7 +127,7 @@ fn scopes(form: &Form) -> Option<Scopes> {
 
 fn check_head(uri: &Uri, headers: &HeaderMap) -> Result<(), Rejection> {
     if uri.query().is_some() {
-        return Err(invalid("Parameters belong into the body: an address ends up in logs."));
+        return Err(invalid("Send parameters in the body: URLs are logged."));
     }
     let mut types = headers.get_all(CONTENT_TYPE).iter();
     let essence = match (types.next(), types.next()) {
@@ -182,22 +182,22 @@ fn credentials(
 }
 
 fn denied(denied: Denied) -> Rejection {
-    let unavailable = |status, description| Rejection::new(status, UNAVAILABLE, description);
-    let (busy, crowded) = (StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE);
+    let rejection = |status, description| Rejection::new(status, UNAVAILABLE, description);
+    let (busy, unavailable) = (StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE);
     match denied {
         Denied::Client => NO_CLIENT,
         Denied::Code => pairing::NO_CODE,
         Denied::Scope => NO_SCOPE,
         Denied::Wait(wait) => {
             let message = "Too many wrong secrets: wait before the next attempt.";
-            unavailable(busy, message).retry_after(wait)
+            rejection(busy, message).retry_after(wait)
         }
-        Denied::Crowded => {
+        Denied::TooManyChecks => {
             let message = "Too many clients ask for tokens at once: try again.";
-            unavailable(crowded, message).retry_after(Duration::from_secs(1))
+            rejection(unavailable, message).retry_after(Duration::from_secs(1))
         }
         Denied::Storage => {
-            unavailable(crowded, "Tokens cannot be given now: look at the server's log.")
+            rejection(unavailable, "Tokens cannot be issued now: see the server log.")
         }
     }
 }

@@ -40,7 +40,7 @@ use crate::not_found::padded;
 use crate::peer::Peer;
 use crate::projection::{EncodedFrame, Frames};
 use crate::serve::Stopping;
-use crate::state::{Caller, Server, Shape, stopped};
+use crate::state::{Caller, ServedSessions, Server, stopped};
 
 /// Batches waiting for the socket. When full, the client's streams wait.
 const OUTBOX: usize = 8;
@@ -168,10 +168,10 @@ impl Query {
 
     /// The named session, or the shared one.
     fn wanted(&self, server: &Server) -> Option<SessionId> {
-        match (&self.session, &server.shape) {
+        match (&self.session, &server.sessions) {
             (Some(session), _) => Some(session.clone()),
-            (None, Shape::Shared(shared)) => Some(shared.clone()),
-            (None, Shape::Many) => None,
+            (None, ServedSessions::Shared(shared)) => Some(shared.clone()),
+            (None, ServedSessions::Many) => None,
         }
     }
 }
@@ -341,7 +341,7 @@ async fn write(
         let batch = tokio::select! {
             Some(batch) = outgoing.recv() => Some(batch),
             _ = ping.tick() => None,
-            () = stopping.told() => return Close::STOPPING,
+            () = stopping.requested() => return Close::STOPPING,
         };
         // Fails if the client is gone or has not read for too long.
         if progress.during(send(sink, batch, &mut outgoing)).await.is_err() {
@@ -410,7 +410,7 @@ impl Connection {
     }
 
     async fn take(&mut self, text: &str, permit: Option<BytePermit>) {
-        self.make_room().await;
+        self.remove_finished().await;
         match jsonrpc::parse(text.as_bytes()) {
             Ok(Body::One(call)) => self.one(call, text.len(), permit).await,
             Ok(Body::Batch(_)) => {
@@ -465,7 +465,7 @@ impl Connection {
 
     /// Removes tasks that are over. At the limit, it also waits for those that only have their last frame to queue: the
     /// client may know already that they are over.
-    async fn make_room(&mut self) {
+    async fn remove_finished(&mut self) {
         self.running.retain(|_, running| !running.task.is_finished());
         if self.running.len() < STREAMS {
             return;
@@ -691,7 +691,7 @@ async fn follow(
         "method": "session/end",
         "params": { "contextId": session.as_str(), "after": written_cursor(frames.cursor()) },
     });
-    if frames.is_crowded() {
+    if frames.is_over_limit() {
         end["params"]["error"] = json!(View::WEBSOCKET.refuse(&Condition::Busy.into()));
     } else if frames.handle().failure().is_some() {
         end["params"]["error"] = json!(View::WEBSOCKET.refuse(&stopped(frames.handle())));

@@ -2,7 +2,7 @@
 //! that was asked before it began, so a thousand clients that connect at once cost a few reads.
 //!
 //! A task with a bounded queue; when the queue is full, connections wait. The work is blocking and
-//! runs off the runtime's threads. The rule for each connection is [`Inspection::classify`].
+//! runs off the runtime's threads. The rule for each connection is [`ProcSnapshot::classify`].
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -12,12 +12,12 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::process::{GUARD, Process, Processes};
 use super::socket::{ClientEnd, Owner, SocketTable};
-use super::{Ends, PeerIdentity};
+use super::{ConnectionAddresses, PeerIdentity};
 
 const QUEUE: usize = 256;
 
 struct Question {
-    ends: Ends,
+    addresses: ConnectionAddresses,
     answer: oneshot::Sender<PeerIdentity>,
 }
 
@@ -34,9 +34,9 @@ impl Inspector {
         (Self { questions }, run(inbox))
     }
 
-    pub(super) async fn inspect(&self, ends: Ends) -> PeerIdentity {
+    pub(super) async fn inspect(&self, addresses: ConnectionAddresses) -> PeerIdentity {
         let (answer, answered) = oneshot::channel();
-        match self.questions.send(Question { ends, answer }).await {
+        match self.questions.send(Question { addresses, answer }).await {
             Ok(()) => answered.await.unwrap_or(PeerIdentity::Unknown),
             Err(_) => PeerIdentity::Unknown,
         }
@@ -46,8 +46,9 @@ impl Inspector {
 async fn run(mut inbox: mpsc::Receiver<Question>) {
     let mut batch = Vec::with_capacity(QUEUE);
     while inbox.recv_many(&mut batch, QUEUE).await > 0 {
-        let ends: Vec<Ends> = batch.iter().map(|question| question.ends).collect();
-        let identities = tokio::task::spawn_blocking(move || identify(&ends)).await;
+        let addresses: Vec<ConnectionAddresses> =
+            batch.iter().map(|question| question.addresses).collect();
+        let identities = tokio::task::spawn_blocking(move || identify(&addresses)).await;
         let identities = identities.unwrap_or_default();
         let unknown = std::iter::repeat(PeerIdentity::Unknown);
         for (question, identity) in batch.drain(..).zip(identities.into_iter().chain(unknown)) {
@@ -58,7 +59,7 @@ async fn run(mut inbox: mpsc::Receiver<Question>) {
 }
 
 /// The facts about this process that peers are compared with.
-struct Ourselves {
+struct OwnProcess {
     process: Process,
     ancestors: HashSet<u32>,
     uid: u32,
@@ -68,7 +69,7 @@ struct Ourselves {
     users_are_distinct: bool,
 }
 
-impl Ourselves {
+impl OwnProcess {
     fn read() -> Option<Self> {
         let process = Process::read(std::process::id())?;
         let ancestors = process.ancestors()?.into_iter().map(|ancestor| ancestor.pid).collect();
@@ -99,8 +100,8 @@ impl Ourselves {
 }
 
 /// Why local clients cannot be identified here and need a token, for a notice at the start.
-pub fn obstacle() -> Option<&'static str> {
-    let Some(us) = Ourselves::read() else {
+pub fn why_not_identified() -> Option<&'static str> {
+    let Some(us) = OwnProcess::read() else {
         return Some("/proc does not show this process: local clients need a token");
     };
     if SocketTable::open().is_err() {
@@ -108,15 +109,15 @@ pub fn obstacle() -> Option<&'static str> {
             "the kernel does not report the owners of sockets: local clients need a token",
         );
     }
-    let orphans = "this process does not keep the orphans of its calls: local clients need a token";
+    let orphans = "this process is not the subreaper of its calls: local clients need a token";
     (!us.keeps_orphans).then_some(orphans)
 }
 
-fn identify(batch: &[Ends]) -> Vec<PeerIdentity> {
-    let (Some(us), Ok(mut table)) = (Ourselves::read(), SocketTable::open()) else {
+fn identify(batch: &[ConnectionAddresses]) -> Vec<PeerIdentity> {
+    let (Some(us), Ok(mut table)) = (OwnProcess::read(), SocketTable::open()) else {
         return Vec::new();
     };
-    let mut client = |ends: &Ends| table.client(*ends).ok();
+    let mut client = |addresses: &ConnectionAddresses| table.client(*addresses).ok();
     let clients: Vec<Option<ClientEnd>> = batch.iter().map(&mut client).collect();
     // For other users the socket's uid is enough, so they cannot make us search.
     let searched = |client: &Option<ClientEnd>| match client {
@@ -127,31 +128,31 @@ fn identify(batch: &[Ends]) -> Vec<PeerIdentity> {
     let processes = if wanted.is_empty() { None } else { Some(Processes::read()) };
     let holders = processes.as_ref().map(|all| all.holders(&wanted, us.process.pid));
     let holders = holders.unwrap_or_default();
-    let mut inspection = Inspection { us: &us, holders: &holders, table: &mut table };
+    let mut snapshot = ProcSnapshot { us: &us, holders: &holders, table: &mut table };
     let each = batch.iter().zip(clients);
-    each.map(|(ends, client)| {
-        client.map_or(PeerIdentity::Unknown, |found| inspection.classify(*ends, found))
+    each.map(|(addresses, client)| {
+        client.map_or(PeerIdentity::Unknown, |found| snapshot.classify(*addresses, found))
     })
     .collect()
 }
 
 /// One read of `/proc`, for a batch of connections.
-struct Inspection<'a> {
-    us: &'a Ourselves,
+struct ProcSnapshot<'a> {
+    us: &'a OwnProcess,
     holders: &'a HashMap<u32, Vec<&'a Process>>,
     table: &'a mut SocketTable,
 }
 
-impl Inspection<'_> {
-    fn classify(&mut self, ends: Ends, client: ClientEnd) -> PeerIdentity {
+impl ProcSnapshot<'_> {
+    fn classify(&mut self, addresses: ConnectionAddresses, client: ClientEnd) -> PeerIdentity {
         match client {
-            ClientEnd::Held(owner) => self.classify_owner(ends, owner),
+            ClientEnd::Held(owner) => self.classify_owner(addresses, owner),
             // A command may send its request and exit before it is inspected.
             ClientEnd::Closed => PeerIdentity::Hidden,
-            ClientEnd::Missing if is_own_address(ends.client.ip()) => {
+            ClientEnd::Missing if is_own_address(addresses.client.ip()) => {
                 // If a local client had closed its end, ours would not be established. So the client
                 // is on another machine: some forward to loopback.
-                match self.table.is_established(ends) {
+                match self.table.is_established(addresses) {
                     Ok(true) => PeerIdentity::Unknown,
                     Ok(false) | Err(_) => PeerIdentity::Hidden,
                 }
@@ -160,7 +161,7 @@ impl Inspection<'_> {
         }
     }
 
-    fn classify_owner(&mut self, ends: Ends, owner: Owner) -> PeerIdentity {
+    fn classify_owner(&mut self, addresses: ConnectionAddresses, owner: Owner) -> PeerIdentity {
         let (us, Owner { uid, inode }) = (self.us, owner);
         if us.is_unmapped(uid) {
             return PeerIdentity::Unknown;
@@ -174,7 +175,7 @@ impl Inspection<'_> {
             let found = match is_tool(holder, us) {
                 Some(true) => return PeerIdentity::ToolDescendant { uid, pid },
                 None => return PeerIdentity::Hidden,
-                Some(false) if pid == us.process.pid => PeerIdentity::Ourselves { uid },
+                Some(false) if pid == us.process.pid => PeerIdentity::OwnProcess { uid },
                 Some(false) if us.keeps_orphans => {
                     PeerIdentity::Local { uid, pid, program: holder.program.clone() }
                 }
@@ -183,7 +184,7 @@ impl Inspection<'_> {
             identity = Some(found);
         }
         identity.unwrap_or_else(|| match uid == us.uid {
-            true if self.call_may_hold(ends, owner) => PeerIdentity::Hidden,
+            true if self.call_may_hold(addresses, owner) => PeerIdentity::Hidden,
             true => PeerIdentity::Unseen { uid },
             // An ordinary user cannot see the descriptors of root's processes.
             false => PeerIdentity::Unknown,
@@ -193,14 +194,14 @@ impl Inspection<'_> {
     /// Whether a call of our user could hold a socket whose holder was not found. It could not if no
     /// such call runs and the socket is still held after that was read. Descriptors can be moved while
     /// they are read, so a second search for the holder would prove nothing.
-    fn call_may_hold(&mut self, ends: Ends, owner: Owner) -> bool {
+    fn call_may_hold(&mut self, addresses: ConnectionAddresses, owner: Owner) -> bool {
         let us = self.us;
         let is_loggia = |process: &Process| {
             process.pid == us.process.pid
                 || process.program == us.process.program && !us.ancestors.contains(&process.pid)
         };
         Processes::read().any_call(us.uid, is_loggia)
-            || self.table.client(ends).ok() != Some(ClientEnd::Held(owner))
+            || self.table.client(addresses).ok() != Some(ClientEnd::Held(owner))
     }
 }
 
@@ -211,7 +212,7 @@ fn is_own_address(address: IpAddr) -> bool {
 
 /// Whether a call started this process: a call of ours, or of another Loggia that is not our own
 /// ancestor. None if its parents changed while they were read.
-fn is_tool(holder: &Process, us: &Ourselves) -> Option<bool> {
+fn is_tool(holder: &Process, us: &OwnProcess) -> Option<bool> {
     if holder.pid == us.process.pid {
         return Some(false);
     }
@@ -239,20 +240,23 @@ mod tests {
         for reset in [false, true] {
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
             let (server, address) = listener.accept().unwrap();
-            let ends = Ends::new(address, server.local_addr().unwrap());
+            let addresses = ConnectionAddresses::new(address, server.local_addr().unwrap());
             let uid = rustix::process::geteuid().as_raw();
-            assert_eq!(identify(&[ends]), [PeerIdentity::Ourselves { uid }]);
+            assert_eq!(identify(&[addresses]), [PeerIdentity::OwnProcess { uid }]);
             if reset {
                 set_socket_linger(&client, Some(std::time::Duration::ZERO)).unwrap();
             }
             drop(client);
-            assert_eq!(identify(&[ends]), [PeerIdentity::Hidden], "{reset}");
+            assert_eq!(identify(&[addresses]), [PeerIdentity::Hidden], "{reset}");
         }
     }
 
     #[test]
     fn another_machine_is_unknown() {
-        let ends = Ends::new("192.0.2.7:1234".parse().unwrap(), "192.0.2.1:80".parse().unwrap());
-        assert_eq!(identify(&[ends]), [PeerIdentity::Unknown]);
+        let addresses = ConnectionAddresses::new(
+            "192.0.2.7:1234".parse().unwrap(),
+            "192.0.2.1:80".parse().unwrap(),
+        );
+        assert_eq!(identify(&[addresses]), [PeerIdentity::Unknown]);
     }
 }

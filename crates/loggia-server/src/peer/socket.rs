@@ -15,7 +15,7 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recvfrom, sendto, socket_with,
 };
 
-use super::{Ends, Peer};
+use super::{ConnectionAddresses, Peer};
 
 const SOCK_DIAG_BY_FAMILY: u16 = 20;
 const NLM_F_REQUEST: u16 = 1;
@@ -59,8 +59,8 @@ impl SocketTable {
     }
 
     /// The client's end of a connection.
-    pub(super) fn client(&mut self, ends: Ends) -> io::Result<ClientEnd> {
-        let found = self.ask(ends, |reply| reply.owner(ends))?;
+    pub(super) fn client(&mut self, addresses: ConnectionAddresses) -> io::Result<ClientEnd> {
+        let found = self.ask(addresses, |reply| reply.owner(addresses))?;
         Ok(match found {
             Some(owner) if owner.inode != 0 => ClientEnd::Held(owner),
             Some(_) => ClientEnd::Closed,
@@ -69,20 +69,20 @@ impl SocketTable {
     }
 
     /// Whether our own end of the connection is still open for both sides.
-    pub(super) fn is_established(&mut self, ends: Ends) -> io::Result<bool> {
-        let ours = Ends { client: ends.server, server: ends.client };
+    pub(super) fn is_established(&mut self, addresses: ConnectionAddresses) -> io::Result<bool> {
+        let ours = ConnectionAddresses { client: addresses.server, server: addresses.client };
         let state = self.ask(ours, |reply| reply.owner(ours).and(reply.state()))?;
         Ok(state == Some(TCP_ESTABLISHED))
     }
 
     fn ask<T>(
         &mut self,
-        ends: Ends,
+        addresses: ConnectionAddresses,
         read: impl Fn(&Reply<'_>) -> Option<T>,
     ) -> io::Result<Option<T>> {
         self.sequence = self.sequence.wrapping_add(1);
         let kernel = SocketAddrNetlink::new(0, 0);
-        sendto(&self.netlink, &request(ends, self.sequence), SendFlags::empty(), &kernel)?;
+        sendto(&self.netlink, &request(addresses, self.sequence), SendFlags::empty(), &kernel)?;
         let mut reply = [0u8; 8192];
         loop {
             let (length, _, from) = recvfrom(&self.netlink, &mut reply[..], RecvFlags::empty())?;
@@ -110,7 +110,7 @@ impl Users {
         if table.is_none() {
             *table = SocketTable::open().ok();
         }
-        match table.as_mut()?.client(peer.0.ends) {
+        match table.as_mut()?.client(peer.0.addresses) {
             Ok(ClientEnd::Held(owner)) => Some(owner.uid),
             Ok(ClientEnd::Closed | ClientEnd::Missing) => None,
             Err(_) => {
@@ -122,20 +122,20 @@ impl Users {
 }
 
 /// `nlmsghdr` and `inet_diag_req_v2` for the client's socket.
-fn request(ends: Ends, sequence: u32) -> Vec<u8> {
+fn request(addresses: ConnectionAddresses, sequence: u32) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(REQUEST_LENGTH as usize);
     bytes.extend_from_slice(&REQUEST_LENGTH.to_ne_bytes());
     bytes.extend_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     bytes.extend_from_slice(&NLM_F_REQUEST.to_ne_bytes());
     bytes.extend_from_slice(&sequence.to_ne_bytes());
     bytes.extend_from_slice(&0u32.to_ne_bytes());
-    let family = if ends.client.is_ipv4() { AF_INET } else { AF_INET6 };
+    let family = if addresses.client.is_ipv4() { AF_INET } else { AF_INET6 };
     bytes.extend_from_slice(&[family, IPPROTO_TCP, 0, 0]);
     bytes.extend_from_slice(&u32::MAX.to_ne_bytes());
-    bytes.extend_from_slice(&ends.client.port().to_be_bytes());
-    bytes.extend_from_slice(&ends.server.port().to_be_bytes());
-    bytes.extend_from_slice(&address_bytes(ends.client.ip()));
-    bytes.extend_from_slice(&address_bytes(ends.server.ip()));
+    bytes.extend_from_slice(&addresses.client.port().to_be_bytes());
+    bytes.extend_from_slice(&addresses.server.port().to_be_bytes());
+    bytes.extend_from_slice(&address_bytes(addresses.client.ip()));
+    bytes.extend_from_slice(&address_bytes(addresses.server.ip()));
     // Any interface, and no cookie.
     bytes.extend_from_slice(&0u32.to_ne_bytes());
     bytes.extend_from_slice(&[0xff; 8]);
@@ -158,10 +158,10 @@ struct Reply<'a>(&'a [u8]);
 impl Reply<'_> {
     /// If the connection is gone, the kernel may answer with the listener of the same port, which is not
     /// accepted. The inode is 0 if no process holds the socket.
-    fn owner(&self, ends: Ends) -> Option<Owner> {
+    fn owner(&self, addresses: ConnectionAddresses) -> Option<Owner> {
         let found = self.u16(4)? == SOCK_DIAG_BY_FAMILY
-            && self.end(20, 24)? == canonical(ends.client)
-            && self.end(22, 40)? == canonical(ends.server);
+            && self.end(20, 24)? == canonical(addresses.client)
+            && self.end(22, 40)? == canonical(addresses.server);
         let owner = Owner { uid: self.u32(80)?, inode: self.u32(84)? };
         found.then_some(owner)
     }

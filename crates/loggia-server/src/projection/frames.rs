@@ -93,7 +93,7 @@ pub struct Frames {
     /// Where and for which principal large events are counted that this reader reads from the store.
     counting: Option<(ByteShares, Arc<str>)>,
     /// The reader ended because its large events could not be counted in time.
-    crowded: bool,
+    over_limit: bool,
 }
 
 /// A fold of the log by one reader.
@@ -118,8 +118,8 @@ impl CatchUp {
 impl Frames {
     pub(super) fn new(reader: ProjectionReader, after: FrameId) -> Self {
         let head = reader.head.clone();
-        let (catch_up, counting, crowded) = (None, None, false);
-        Self { reader, head, cursor: after, catch_up, counting, crowded }
+        let (catch_up, counting, over_limit) = (None, None, false);
+        Self { reader, head, cursor: after, catch_up, counting, over_limit }
     }
 
     pub fn handle(&self) -> &SessionHandle {
@@ -137,8 +137,8 @@ impl Frames {
     }
 
     /// Whether the reader ended because its large events could not be counted in time.
-    pub fn is_crowded(&self) -> bool {
-        self.crowded
+    pub fn is_over_limit(&self) -> bool {
+        self.over_limit
     }
 
     /// The last frame that was given to this reader.
@@ -197,8 +197,8 @@ impl Frames {
                     // Dropped while it waits, and read again afterwards.
                     self.catch_up = None;
                     let permit = replies.acquire(principal, weight).await.map(Arc::new);
-                    self.crowded = permit.is_none();
-                    if self.crowded {
+                    self.over_limit = permit.is_none();
+                    if self.over_limit {
                         return Ok(None);
                     }
                     let again = CatchUp { permit, weight, ..CatchUp::new(handle, view) };

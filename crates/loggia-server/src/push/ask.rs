@@ -5,9 +5,9 @@ use loggia_session::{Ack, SessionHandle, StoreError, SubmitError};
 use loggia_wire::{Condition, PushTarget, View, WireError};
 
 use super::record::{Key, Registration, Start};
-use super::{Outbox, PushOptions, Registered, Wanted};
+use super::{NewWebhook, Outbox, PushOptions, Registered};
 use crate::dispatch::Reply;
-use crate::state::{Caller, Server, Shape};
+use crate::state::{Caller, ServedSessions, Server};
 
 /// A webhook that came with a message, until the message is accepted.
 pub(crate) struct Callback {
@@ -54,9 +54,9 @@ impl Server {
     /// Delivers what an earlier process did not.
     pub async fn resume_push(&self) -> Result<(), StoreError> {
         let Some(outbox) = &self.push else { return Ok(()) };
-        match &self.shape {
-            Shape::Shared(session) => outbox.resume(Some(session)).await,
-            Shape::Many => outbox.resume(None).await,
+        match &self.sessions {
+            ServedSessions::Shared(session) => outbox.resume(Some(session)).await,
+            ServedSessions::Many => outbox.resume(None).await,
         }
     }
 
@@ -79,7 +79,7 @@ impl Server {
     ) -> Result<Reply, WireError> {
         let outbox = self.outbox()?;
         let handle = self.session_of(&task, caller).await?;
-        let wanted = Wanted {
+        let new = NewWebhook {
             session: handle.id().clone(),
             task: task.clone(),
             target,
@@ -87,7 +87,7 @@ impl Server {
             principal: caller.principal.name.to_string(),
             start: Start::Snapshot,
         };
-        let registered = outbox.register(wanted).await?;
+        let registered = outbox.register(new).await?;
         let target = registered.registration.target();
         outbox.start_registered(registered);
         let name = self.shown_task_id(&handle, view, &task).await?;
@@ -172,7 +172,7 @@ impl Server {
         if *choice == TaskChoice::New {
             *choice = TaskChoice::Named(task.clone());
         }
-        let wanted = Wanted {
+        let new = NewWebhook {
             session: handle.id().clone(),
             task,
             target,
@@ -180,20 +180,20 @@ impl Server {
             principal: caller.principal.name.to_string(),
             start: Start::After(handle.head()),
         };
-        let registered = Box::pin(outbox.register(wanted)).await?;
+        let registered = Box::pin(outbox.register(new)).await?;
         Ok(Some(Callback { outbox: outbox.clone(), registered }))
     }
 
     /// Called when a prompt was accepted for a task that may have been over.
-    pub(crate) fn task_goes_on(&self, task: &TaskId) {
+    pub(crate) fn task_continued(&self, task: &TaskId) {
         if let Some(outbox) = &self.push {
-            outbox.wake(task);
+            outbox.restart_workers(task);
         }
     }
 
     pub(crate) fn task_changed(&self, task: &TaskId) {
         if let Some(outbox) = &self.push {
-            outbox.nudge(task);
+            outbox.wake_workers(task);
         }
     }
 }

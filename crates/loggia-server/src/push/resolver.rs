@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-use super::target::{self, Host, Private, Target};
+use super::target::{self, AllowedPrivateHosts, Host, Target};
 
 /// How long a registration waits for a name server.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(2);
@@ -33,13 +33,13 @@ impl Lookup for SystemLookup {
 
 /// The only resolver of the HTTP client: it returns checked addresses.
 #[derive(Clone)]
-pub struct Checked {
+pub struct CheckedResolver {
     lookup: Arc<dyn Lookup>,
-    private: Private,
+    private: AllowedPrivateHosts,
 }
 
-impl Checked {
-    pub fn new(lookup: Arc<dyn Lookup>, private: Private) -> Self {
+impl CheckedResolver {
+    pub fn new(lookup: Arc<dyn Lookup>, private: AllowedPrivateHosts) -> Self {
         Self { lookup, private }
     }
 
@@ -56,7 +56,7 @@ impl Checked {
     }
 }
 
-impl Resolve for Checked {
+impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let Self { lookup, private } = self.clone();
         Box::pin(async move {

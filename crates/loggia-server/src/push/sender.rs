@@ -15,9 +15,9 @@ use reqwest::{Client, StatusCode};
 use tokio::sync::OnceCell;
 
 use super::record::Registration;
-use super::resolver::Checked;
+use super::resolver::CheckedResolver;
 use super::sign::Secret;
-use super::target::{Private, Target};
+use super::target::{AllowedPrivateHosts, Target};
 use crate::guard::{NOTIFICATION_ID, NOTIFIER};
 
 /// Bytes of a reply that are read so that the connection can be used again.
@@ -37,9 +37,9 @@ pub struct Sender {
     plain: OnceCell<Client>,
     /// For https. Made when it is first needed, because reading the machine's certificates is slow.
     secure: OnceCell<Client>,
-    names: Checked,
+    names: CheckedResolver,
     own_ports: Vec<u16>,
-    private: Private,
+    private: AllowedPrivateHosts,
     time: Duration,
 }
 
@@ -61,7 +61,12 @@ fn failed(why: impl Into<String>) -> Outcome {
 
 impl Sender {
     /// `time` is the timeout of the whole attempt, from the name look-up to the reply.
-    pub fn new(names: Checked, own_ports: Vec<u16>, private: Private, time: Duration) -> Self {
+    pub fn new(
+        names: CheckedResolver,
+        own_ports: Vec<u16>,
+        private: AllowedPrivateHosts,
+        time: Duration,
+    ) -> Self {
         let (plain, secure) = (OnceCell::new(), OnceCell::new());
         Self { plain, secure, names, own_ports, private, time }
     }
@@ -137,7 +142,7 @@ impl Sender {
             }
         }
         let Some(client) = self.client(&target).await else {
-            return failed("this machine has no certificates to know it by");
+            return failed("this machine has no trusted certificates");
         };
         let request = client.post(target.url.clone()).headers(headers).body(body);
         // The client's own timeout does not cover a reply's body.

@@ -36,9 +36,9 @@ pub enum Host {
 
 /// Hosts that the operator named. They may be in a private network, and may use http.
 #[derive(Debug, Clone, Default)]
-pub struct Private(Arc<[String]>);
+pub struct AllowedPrivateHosts(Arc<[String]>);
 
-impl Private {
+impl AllowedPrivateHosts {
     pub fn new(hosts: &[String]) -> Self {
         Self(hosts.iter().map(|host| host.to_ascii_lowercase()).collect())
     }
@@ -56,7 +56,7 @@ impl Target {
     pub fn read(
         text: &str,
         own: &[u16],
-        private: &Private,
+        private: &AllowedPrivateHosts,
         by: &str,
     ) -> Result<Self, &'static str> {
         let url = Url::parse(text).map_err(|_| "it is not a URL")?;
@@ -103,7 +103,7 @@ pub fn origin(url: &str) -> String {
 }
 
 /// The host that is connected to: the parser has turned `2130706433` and `0x7f.1` into 127.0.0.1.
-fn host(url: &Url, private: &Private) -> Result<Host, &'static str> {
+fn host(url: &Url, private: &AllowedPrivateHosts) -> Result<Host, &'static str> {
     let text = url.host_str().ok_or("it has no host")?;
     let literal = text.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
     match literal {
@@ -124,7 +124,7 @@ fn host(url: &Url, private: &Private) -> Result<Host, &'static str> {
 pub fn check(
     name: &str,
     addresses: Vec<IpAddr>,
-    private: &Private,
+    private: &AllowedPrivateHosts,
 ) -> Result<Vec<IpAddr>, &'static str> {
     if name == LOOPBACK_NAME {
         return Ok(vec![Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]);

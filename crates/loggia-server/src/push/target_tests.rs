@@ -80,7 +80,8 @@ fn which_addresses_are_public() {
 #[test]
 fn which_urls_may_be_called() {
     let read = |text: &str| {
-        Target::read(text, &[4000], &Private::default(), "local:0").map(|target| target.host)
+        Target::read(text, &[4000], &AllowedPrivateHosts::default(), "local:0")
+            .map(|target| target.host)
     };
     let name = |name: &str| Ok(Host::Name(name.to_owned()));
     let no_address = Err("it is not a public address");
@@ -143,7 +144,8 @@ fn which_urls_may_be_called() {
 
 #[test]
 fn what_a_name_may_stand_for() {
-    let check = |name: &str, addresses| super::check(name, addresses, &Private::default());
+    let check =
+        |name: &str, addresses| super::check(name, addresses, &AllowedPrivateHosts::default());
     let parse = |texts: &[&str]| -> Vec<IpAddr> {
         texts.iter().map(|text| text.parse().unwrap()).collect()
     };
@@ -161,7 +163,7 @@ fn what_a_name_may_stand_for() {
 #[test]
 fn a_named_host_may_be_private_and_nothing_worse() {
     let named = ["Hooks.LAN", "10.1.2.3", "fd00::7", "127.0.0.1", "100.100.100.200"];
-    let private = Private::new(&named.map(str::to_owned));
+    let private = AllowedPrivateHosts::new(&named.map(str::to_owned));
     let at = |text: &str| check("hooks.lan", vec![text.parse().unwrap()], &private).is_ok();
     for text in ["10.0.0.1", "172.16.0.1", "192.168.1.1", "100.64.0.1", "fd00::7", "1.1.1.1"] {
         assert!(at(text), "{text}");

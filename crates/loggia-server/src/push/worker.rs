@@ -173,7 +173,7 @@ impl Pass<'_> {
             // Read before the frames, so that a later event is among them.
             let (head, state) = self.head_and_state();
             if frames.has_all_up_to(head)
-                && let Some(next) = self.rest(head, state).await?
+                && let Some(next) = self.after_delivery(head, state).await?
             {
                 return Ok(next);
             }
@@ -197,13 +197,13 @@ impl Pass<'_> {
 
     fn head_and_state(&self) -> (Seq, Option<TaskState>) {
         let task = &self.registration.task;
-        self.projection.look(|projector| {
+        self.projection.with_projector(|projector| {
             (projector.head(), projector.tasks().get(task).map(|view| view.state))
         })
     }
 
     /// What follows after everything up to `head` is delivered.
-    async fn rest(
+    async fn after_delivery(
         &mut self,
         head: Seq,
         state: Option<TaskState>,
@@ -245,7 +245,7 @@ impl Pass<'_> {
     /// Sends the task as it is now, and returns the frames after it; None if there is no such task.
     async fn send_task(&mut self) -> Result<Option<Frames>, Ended> {
         let task = &self.registration.task;
-        let opening = self.projection.look(|projector| {
+        let opening = self.projection.with_projector(|projector| {
             let state = projector.tasks().get(task).map(|view| view.state);
             projector.opening(task).map(|frame| (frame, state))
         });

@@ -105,7 +105,7 @@ impl Connection {
     async fn answer(
         self: Arc<Self>,
         mut request: Request<Incoming>,
-    ) -> Result<Response<Answer>, Infallible> {
+    ) -> Result<Response<CountedBody>, Infallible> {
         let open = self.requests.begin();
         let extensions = request.extensions_mut();
         extensions.insert(self.peer.clone());
@@ -116,12 +116,12 @@ impl Connection {
         if response.status() == StatusCode::SWITCHING_PROTOCOLS {
             self.requests.set_upgraded();
         }
-        Ok(response.map(|body| Answer { body, rest: Bytes::new(), _open: open, _load: load }))
+        Ok(response.map(|body| CountedBody { body, rest: Bytes::new(), _open: open, _load: load }))
     }
 }
 
 /// A response body that keeps its request open until it is sent or dropped.
-struct Answer {
+struct CountedBody {
     body: Body,
     /// The rest of a large chunk.
     rest: Bytes,
@@ -130,7 +130,7 @@ struct Answer {
     _load: Arc<Load>,
 }
 
-impl HttpBody for Answer {
+impl HttpBody for CountedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

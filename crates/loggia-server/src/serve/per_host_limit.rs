@@ -11,7 +11,7 @@ use crate::peer::network;
 
 /// Where connections come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Origin {
+pub(super) enum ConnectionSource {
     /// Another machine, or its /64.
     Network(IpAddr),
     /// Another user of this machine.
@@ -20,7 +20,7 @@ pub(super) enum Origin {
     Unknown,
 }
 
-impl Origin {
+impl ConnectionSource {
     pub(super) fn machine(address: IpAddr) -> Self {
         Self::Network(network(address))
     }
@@ -40,13 +40,13 @@ impl Origin {
 pub(super) struct PerHostLimit {
     most: usize,
     /// At most one entry per connection.
-    held: Arc<Mutex<HashMap<Origin, usize>>>,
+    held: Arc<Mutex<HashMap<ConnectionSource, usize>>>,
 }
 
 /// Counts one connection until it is dropped.
 pub(super) struct HostPermit {
     limit: PerHostLimit,
-    origin: Origin,
+    source: ConnectionSource,
 }
 
 impl PerHostLimit {
@@ -54,25 +54,25 @@ impl PerHostLimit {
         Self { most, held: Arc::default() }
     }
 
-    /// None if the origin has reached its limit.
-    pub(super) fn acquire(&self, origin: Origin) -> Option<HostPermit> {
+    /// None if the source has reached its limit.
+    pub(super) fn acquire(&self, source: ConnectionSource) -> Option<HostPermit> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = held.entry(origin).or_default();
+        let count = held.entry(source).or_default();
         if *count >= self.most {
             return None;
         }
         *count += 1;
-        Some(HostPermit { limit: self.clone(), origin })
+        Some(HostPermit { limit: self.clone(), source })
     }
 }
 
 impl Drop for HostPermit {
     fn drop(&mut self) {
         let mut held = self.limit.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(count) = held.get_mut(&self.origin) else { return };
+        let Some(count) = held.get_mut(&self.source) else { return };
         *count -= 1;
         if *count == 0 {
-            held.remove(&self.origin);
+            held.remove(&self.source);
         }
     }
 }
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn an_origin_gets_no_more_than_its_share_and_leaves_no_entry() {
         let limit = PerHostLimit::new(2);
-        let at = |text: &str| limit.acquire(Origin::machine(text.parse().unwrap()));
+        let at = |text: &str| limit.acquire(ConnectionSource::machine(text.parse().unwrap()));
         let (one, two) = (at("192.0.2.1").unwrap(), at("192.0.2.1").unwrap());
         assert!(at("192.0.2.1").is_none());
         let other = at("192.0.2.2").unwrap();

@@ -186,7 +186,7 @@ fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
     match (chain.is_empty(), PrivateKeyDer::from_pem_slice(&bytes).is_ok()) {
         (false, _) => Ok(chain),
         (true, true) => {
-            Err(TlsError(format!("{named} is a key: are --tls-cert and --tls-key exchanged?")))
+            Err(TlsError(format!("{named} is a key: are --tls-cert and --tls-key swapped?")))
         }
         (true, false) => Err(TlsError(format!(
             "{named} holds no certificate: it has to be PEM, with -----BEGIN CERTIFICATE-----"
@@ -228,7 +228,7 @@ fn key(path: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
                      `openssl pkey -in ENCRYPTED -out KEY`"
                 }
                 false if text.contains("BEGIN CERTIFICATE") => {
-                    "is a certificate: are --tls-cert and --tls-key exchanged?"
+                    "is a certificate: are --tls-cert and --tls-key swapped?"
                 }
                 false => "holds no key: it has to be PEM, in PKCS#8, SEC1 or PKCS#1",
             };
@@ -281,7 +281,7 @@ fn broken(named: &str, error: &pem::Error) -> TlsError {
         pem::Error::IllegalSectionStart { .. } => "a line with -----BEGIN is broken",
         _ => "it is not base64 between -----BEGIN and -----END",
     };
-    TlsError(format!("{named} is no valid PEM: {why}"))
+    TlsError(format!("{named} is not valid PEM: {why}"))
 }
 
 #[cfg(test)]

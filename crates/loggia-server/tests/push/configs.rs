@@ -59,7 +59,7 @@ async fn what_is_registered_is_shown_without_its_secrets() {
 async fn deletion_stops_delivery_and_may_be_repeated() {
     let gate = Gate::default();
     let stage = Stage::doing([Act::say("x"), Act::WaitFor(gate.clone()), Act::say("y")]);
-    let webhook = Webhook::telling([Answer::Status(200)], Answer::Status(500)).await;
+    let webhook = Webhook::answering([Answer::Status(200)], Answer::Status(500)).await;
     let other = Webhook::start().await;
     let task = stage.send1("go", json!({ "id": "c", "url": webhook.url() })).await["id"].clone();
     let second = json!({ "taskId": task, "id": "d", "url": other.url() });
@@ -67,13 +67,13 @@ async fn deletion_stops_delivery_and_may_be_repeated() {
     webhook.until(|calls| calls.len() > 1).await;
     let which = json!({ "taskId": task, "id": "c" });
     assert_eq!(stage.call("DeleteTaskPushNotificationConfig", which.clone()).await, json!({}));
-    let heard = webhook.calls().len();
+    let received = webhook.calls().len();
     assert_eq!(stage.call("DeleteTaskPushNotificationConfig", which).await, json!({}));
     let old = json!({ "id": task, "pushNotificationConfigId": "c" });
     assert_eq!(stage.call("tasks/pushNotificationConfig/delete", old).await, Value::Null);
     gate.open();
     other.until_over().await;
-    assert_eq!(webhook.calls().len(), heard);
+    assert_eq!(webhook.calls().len(), received);
     let pages = stage.call("ListTaskPushNotificationConfigs", json!({ "taskId": task })).await;
     assert_eq!(pages["configs"].as_array().unwrap().len(), 1);
 }
@@ -128,7 +128,7 @@ async fn there_are_limits() {
     assert_eq!(refused["code"], -32602, "{refused}");
     let said = refused["message"].as_str().unwrap();
     assert!(said.starts_with("Too many webhooks: "), "{refused}");
-    // One that is there may be set up anew.
+    // A registered one can be changed at the limit.
     stage.call("CreateTaskPushNotificationConfig", config(3)).await;
     // Values that would break out of a header.
     for name in ["token", "url"] {
@@ -234,7 +234,7 @@ async fn the_limits_hold_for_requests_that_come_together() {
 async fn a_webhook_that_is_set_again_goes_on() {
     let stage = Stage::doing([Act::Flood(4)]);
     let dead =
-        Webhook::telling([Answer::Status(200), Answer::Status(200)], Answer::Status(500)).await;
+        Webhook::answering([Answer::Status(200), Answer::Status(200)], Answer::Status(500)).await;
     let task = stage.send1("go", json!({ "id": "c", "url": dead.url() })).await["id"].clone();
     dead.until(|calls| calls.len() > 3).await;
     let alive = Webhook::start().await;

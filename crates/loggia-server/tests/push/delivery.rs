@@ -105,7 +105,7 @@ async fn by_method_a_webhook_begins_with_the_task_as_it_is() {
 #[tokio::test]
 async fn a_hanging_webhook_delays_no_other_client() {
     let stage = Stage::doing([Act::Flood(50)]);
-    let hanging = Webhook::telling([], Answer::Hang).await;
+    let hanging = Webhook::answering([], Answer::Hang).await;
     let fast = Webhook::start().await;
     let begun = Instant::now();
     let frames =
@@ -134,7 +134,7 @@ async fn a_hanging_webhook_delays_no_other_client() {
 #[tokio::test]
 async fn many_hanging_webhooks_delay_no_other() {
     let stage = Stage::doing([Act::say("x")]);
-    let hanging = Webhook::telling([], Answer::Hang).await;
+    let hanging = Webhook::answering([], Answer::Hang).await;
     let begun = Instant::now();
     let all = (0..200)
         .map(|_| stage.ask("ann", "SendMessage", send1("go", json!({ "url": hanging.url() }))));
@@ -161,8 +161,8 @@ async fn order_holds_under_failures() {
         answers.push(Answer::Status(status));
     }
     answers.push(Answer::With(503, "retry-after", "0".into()));
-    answers.push(Answer::Babble);
-    let webhook = Webhook::telling(answers, Answer::Status(200)).await;
+    answers.push(Answer::EndlessBody);
+    let webhook = Webhook::answering(answers, Answer::Status(200)).await;
     let config = json!({ "url": webhook.url() });
     let frames = streamed(&stage, "SendStreamingMessage", send1("go", config)).await;
     webhook.until_over().await;
@@ -181,7 +181,7 @@ async fn order_holds_under_failures() {
 async fn a_webhook_says_when_to_come_back() {
     let stage = Stage::doing([Act::say("x")]);
     let later = Answer::With(503, "retry-after", "3600".into());
-    let webhook = Webhook::telling([later], Answer::Status(200)).await;
+    let webhook = Webhook::answering([later], Answer::Status(200)).await;
     let mut options = options();
     options.longest_delay = Duration::from_millis(700);
     let stage = Stage::with(stage.store.clone(), loggia_testkit::ScriptAgent::idle(), options);

@@ -154,7 +154,7 @@ async fn a_redirect_leads_nowhere() {
     let elsewhere = Webhook::start().await;
     for status in [301, 302, 303, 307, 308] {
         let redirect = Answer::With(status, "location", elsewhere.url());
-        let webhook = Webhook::telling([redirect], Answer::Status(200)).await;
+        let webhook = Webhook::answering([redirect], Answer::Status(200)).await;
         let stage = Stage::doing([Act::say("x")]);
         let config = json!({
             "url": webhook.url(), "token": "t",

@@ -24,19 +24,19 @@ async fn after_a_restart_the_rest_is_delivered() {
     let directory = client::directory();
     let agent = ScriptAgent::doing([Act::Flood(10)]);
     let answers = [Answer::Status(200), Answer::Status(200), Answer::Status(200)];
-    let webhook = Webhook::telling(answers, Answer::Status(503)).await;
+    let webhook = Webhook::answering(answers, Answer::Status(503)).await;
     let stage = Stage::with(client::sqlite(directory.path()), agent.clone(), options());
     let task = stage.send1("go", json!({ "id": "c", "url": webhook.url() })).await;
     webhook.until(|calls| calls.len() > 5).await;
     let reader = Webhook::start().await;
     stage.stop().await;
 
-    webhook.tell(vec![Answer::Status(200); 100]);
-    let heard = webhook.calls().len();
+    webhook.answer_next(vec![Answer::Status(200); 100]);
+    let received = webhook.calls().len();
     let stage = Stage::with(client::sqlite(directory.path()), agent, options());
     stage.server.resume_push().await.unwrap();
     let taken = webhook.until_over().await;
-    let later = &webhook.calls()[heard..];
+    let later = &webhook.calls()[received..];
     assert!(later.iter().all(|call| call.status == 200));
     let mut names: Vec<_> = taken.iter().map(|call| call.header("webhook-id").to_owned()).collect();
     let whole = names.len();
@@ -52,11 +52,11 @@ async fn after_a_restart_the_rest_is_delivered() {
     stage.stop().await;
 
     // Everything is delivered: a third process has nothing to do.
-    let heard = webhook.calls().len();
+    let received = webhook.calls().len();
     let stage = Stage::with(client::sqlite(directory.path()), ScriptAgent::idle(), options());
     stage.server.resume_push().await.unwrap();
     stage.stop().await;
-    assert_eq!(webhook.calls().len(), heard);
+    assert_eq!(webhook.calls().len(), received);
 }
 
 /// The cursor is on disk before the next notification is sent, so that a crash repeats one at most.
@@ -67,7 +67,7 @@ async fn the_cursor_moves_before_the_next_one_is_sent() {
     let stage = Stage::with(client::sqlite(directory.path()), agent, options());
     for taken in 1..4 {
         let answers = vec![Answer::Status(200); taken];
-        let webhook = Webhook::telling(answers, Answer::Hang).await;
+        let webhook = Webhook::answering(answers, Answer::Hang).await;
         let task = stage.send1("go", json!({ "id": "c", "url": webhook.url() })).await;
         let calls = webhook.until(|calls| calls.len() > taken).await;
         let records = Records::new(stage.store.clone());
@@ -86,7 +86,7 @@ async fn a_webhook_ends_with_its_client() {
     let clients = Clients::new(stage.store.clone());
     clients.add("ann", Scopes::REGISTERED, Grant::None).await.unwrap();
     let ann = clients.find("ann").await.unwrap().unwrap().principal();
-    let webhook = Webhook::telling([], Answer::Status(503)).await;
+    let webhook = Webhook::answering([], Answer::Status(503)).await;
     let params = send1("go", json!({ "id": "c", "url": webhook.url() }));
     let sent = match stage.ask(&ann, "SendMessage", params).await {
         Ok(Reply::Value(sent)) => sent,
@@ -95,8 +95,8 @@ async fn a_webhook_ends_with_its_client() {
     let task = TaskId::from(sent["task"]["id"].as_str().unwrap());
     webhook.until(|calls| calls.len() > 3).await;
     clients.rotate("ann").await.unwrap();
-    let heard = webhook.calls().len();
-    webhook.until(|calls| calls.len() > heard + 1).await; // a new secret is the same client
+    let received = webhook.calls().len();
+    webhook.until(|calls| calls.len() > received + 1).await; // a new secret is the same client
     clients.revoke("ann").await.unwrap();
     // The next client of this name is another principal.
     clients.add("ann", Scopes::REGISTERED, Grant::None).await.unwrap();
@@ -169,7 +169,7 @@ async fn a_dead_webhook_is_given_up_with_a_notice() {
     options.give_up = Duration::from_millis(100);
     let agent = ScriptAgent::doing([Act::say("x")]);
     let stage = Stage::with(Arc::new(MemoryStore::default()), agent, options);
-    let webhook = Webhook::telling([], Answer::Status(500)).await;
+    let webhook = Webhook::answering([], Answer::Status(500)).await;
     let url = format!("{}/canary-path?key=canary-query", webhook.url());
     let config = json!({ "id": "c", "url": url, "token": "canary-token" });
     let task = stage.send1("go", config).await;
@@ -194,7 +194,7 @@ async fn a_dead_webhook_is_given_up_with_a_notice() {
 #[tokio::test]
 async fn a_webhook_that_is_gone_is_forgotten_at_once() {
     let stage = Stage::doing([Act::Flood(5)]);
-    let webhook = Webhook::telling([Answer::Status(200)], Answer::Status(410)).await;
+    let webhook = Webhook::answering([Answer::Status(200)], Answer::Status(410)).await;
     let task = stage.send1("go", json!({ "id": "c", "url": webhook.url() })).await;
     webhook.until(|calls| calls.len() == 2).await;
     let which = json!({ "taskId": task["id"] });

@@ -63,7 +63,7 @@ async fn a_shared_secret_signs_and_is_never_sent() {
 #[tokio::test]
 async fn a_second_attempt_keeps_its_id_and_is_signed_anew() {
     let stage = Stage::doing([Act::say("one")]);
-    let webhook = Webhook::telling([Answer::Status(500)], Answer::Status(200)).await;
+    let webhook = Webhook::answering([Answer::Status(500)], Answer::Status(200)).await;
     let config = json!({
         "url": webhook.url(),
         "authentication": { "schemes": ["Bearer"], "credentials": secret() },

@@ -12,7 +12,7 @@ use loggia_server::auth::{OAuth, Principal, SampleClient, Scopes};
 use loggia_server::dispatch::Reply;
 use loggia_server::push::PushOptions;
 use loggia_server::push::resolver::Lookup;
-use loggia_server::state::{Caller, Defaults, Server, Shape};
+use loggia_server::state::{Caller, Defaults, ServedSessions, Server};
 use loggia_session::{Agent, Hub, MemoryStore, SessionHandle, Store};
 use loggia_testkit::{Act, ScriptAgent, client};
 use loggia_wire::jsonrpc::Body;
@@ -60,7 +60,7 @@ impl Stage {
             auto_execute: false,
         };
         let oauth = Arc::new(OAuth::new(store.clone(), SampleClient::Off).unwrap());
-        let server = Server::new(hub.clone(), Shape::Many, defaults, facts());
+        let server = Server::new(hub.clone(), ServedSessions::Many, defaults, facts());
         let server = server.with_push(options).with_oauth(oauth);
         Self { store, hub, server: Arc::new(server) }
     }

@@ -22,7 +22,7 @@ pub enum Answer {
     With(u16, &'static str, String),
     Hang,
     /// 200, and a body that never ends.
-    Babble,
+    EndlessBody,
 }
 
 #[derive(Debug, Clone)]
@@ -63,11 +63,11 @@ pub struct Webhook {
 
 impl Webhook {
     pub async fn start() -> Self {
-        Self::telling([], Answer::Status(200)).await
+        Self::answering([], Answer::Status(200)).await
     }
 
     /// Gives these answers, then `always`.
-    pub async fn telling(answers: impl IntoIterator<Item = Answer>, always: Answer) -> Self {
+    pub async fn answering(answers: impl IntoIterator<Item = Answer>, always: Answer) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let calls = watch::Sender::new(Vec::new());
@@ -84,7 +84,7 @@ impl Webhook {
     }
 
     /// Gives these answers next.
-    pub fn tell(&self, answers: impl IntoIterator<Item = Answer>) {
+    pub fn answer_next(&self, answers: impl IntoIterator<Item = Answer>) {
         self.answers.lock().unwrap().extend(answers);
     }
 
@@ -102,7 +102,7 @@ impl Webhook {
         let waited = tokio::time::timeout(TEST_TIMEOUT, calls.wait_for(|calls| fits(calls))).await;
         match waited {
             Ok(calls) => calls.unwrap().clone(),
-            Err(_) => panic!("the webhook was not told: {:#?}", self.calls()),
+            Err(_) => panic!("the expected calls did not come: {:#?}", self.calls()),
         }
     }
 
@@ -118,10 +118,10 @@ impl Webhook {
     }
 }
 
-type Told = (watch::Sender<Vec<Call>>, Arc<Mutex<VecDeque<Answer>>>, Answer);
+type WebhookState = (watch::Sender<Vec<Call>>, Arc<Mutex<VecDeque<Answer>>>, Answer);
 
 async fn take(
-    State((calls, answers, always)): State<Told>,
+    State((calls, answers, always)): State<WebhookState>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response<Body> {
@@ -134,7 +134,7 @@ async fn take(
             *status
         }
         Answer::Hang => 0,
-        Answer::Babble => {
+        Answer::EndlessBody => {
             let endless =
                 futures::stream::repeat(Ok::<_, std::convert::Infallible>("words words words"));
             *response.body_mut() = Body::from_stream(endless);

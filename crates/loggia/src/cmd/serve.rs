@@ -17,9 +17,10 @@ use loggia_server::http;
 use loggia_server::presence::Presence;
 use loggia_server::push::PushOptions;
 use loggia_server::serve::{
-    self, Bound, Door, Limits, Listen, ListenAddress, Shutdown, Stopped, Tls, TlsError, TlsFiles,
+    self, Admission, Bound, Limits, Listen, ListenAddress, Shutdown, Stopped, Tls, TlsError,
+    TlsFiles,
 };
-use loggia_server::state::{ClientLimits, Defaults, Server, Shape};
+use loggia_server::state::{ClientLimits, Defaults, ServedSessions, Server};
 use loggia_session::{Hub, StoreError, hub};
 use loggia_store::SqliteStore;
 use loggia_wire::CardFacts;
@@ -125,7 +126,7 @@ pub async fn serve(args: ServeArgs, app: &App) -> anyhow::Result<ExitCode> {
         format!("Loggia serves sessions on {}", addresses(&bound)),
         format!("New sessions work in {}", shown(&app.workspace)),
     ];
-    setup.run(bound, Shape::Many, roots, &args.share, app, message).await
+    setup.run(bound, ServedSessions::Many, roots, &args.share, app, message).await
 }
 
 /// Shares one session without a terminal.
@@ -149,7 +150,9 @@ pub async fn share(
         format!("Loggia shares session {} on {}", one_line(id.as_str()), addresses(&bound)),
         format!("It works in {}", shown(&app.workspace)),
     ];
-    setup.run(bound, Shape::Shared(id), vec![app.workspace.clone()], &args, app, message).await
+    setup
+        .run(bound, ServedSessions::Shared(id), vec![app.workspace.clone()], &args, app, message)
+        .await
 }
 
 /// The configuration with the flags applied.
@@ -376,14 +379,14 @@ impl Setup {
     async fn run(
         self,
         bound: Bound,
-        shape: Shape,
+        sessions: ServedSessions,
         roots: Vec<PathBuf>,
         args: &ShareArgs,
         app: &App,
         message: [String; 2],
     ) -> anyhow::Result<ExitCode> {
         warn_localhost_name(&bound, args);
-        let serving = self.serving(bound, shape, roots, args, app, say).await?;
+        let serving = self.serving(bound, sessions, roots, args, app, say).await?;
         // Scripts wait for this line before they connect. A closed stdout does not stop the server.
         let _ = writeln!(std::io::stdout(), "{}", message.join("\n"));
         serving.until_signalled(&self.hub).await?;
@@ -395,7 +398,7 @@ impl Setup {
     pub async fn serving(
         &self,
         bound: Bound,
-        shape: Shape,
+        sessions: ServedSessions,
         roots: Vec<PathBuf>,
         args: &ShareArgs,
         app: &App,
@@ -423,11 +426,11 @@ impl Setup {
             private_hosts: self.config.webhook_hosts.clone(),
             ..PushOptions::default()
         };
-        let server = Server::new(self.hub.clone(), shape, defaults, facts);
-        let server = server.limiting(clients).with_hook(hook);
+        let server = Server::new(self.hub.clone(), sessions, defaults, facts);
+        let server = server.with_limits(clients).with_hook(hook);
         let server = if offers.push { server.with_push(push) } else { server };
-        let server = server.commanded(app.command_source());
-        let server = server.cloning(app.clone_policy(&self.config));
+        let server = server.with_commands(app.command_source());
+        let server = server.with_clones(app.clone_policy(&self.config));
         let server = Arc::new(server.with_oauth(self.oauth.clone()));
         let (directory, keep) = (app.clones_directory(&self.config), self.config.clones.keep);
         clones::sweep(self.store.as_ref(), &directory, keep, Duration::ZERO).await?;
@@ -439,15 +442,16 @@ impl Setup {
         let encrypted = bound.tls().is_some();
         let options = GuardOptions { encrypted, ..guard_options(args)? };
         let guard = Guard::new(bound.addresses(), options);
-        let door = Door::new(guard, authenticator(args, &self.config, self.oauth.clone())?)
-            .rendering(http::refusal);
+        let admission =
+            Admission::new(guard, authenticator(args, &self.config, self.oauth.clone())?)
+                .rendering(http::refusal);
         let shutdown = Shutdown::default();
         let connections = tokio::runtime::Builder::new_multi_thread()
             .thread_name("connections")
             .enable_all()
             .build()?;
         let certificate_watch = bound.tls().cloned().map(|tls| tokio::spawn(watch(tls, tell)));
-        let routes = door.around(http::router(server.clone()));
+        let routes = admission.protect(http::router(server.clone()));
         let listening = connections.spawn(serve::serve(bound, routes, limits, shutdown.clone()));
         let connections = Some(connections);
         Ok(Serving {

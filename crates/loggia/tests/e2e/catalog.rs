@@ -1,5 +1,5 @@
 //! Maps promises to users (P), attacks (A) and faults (R) to tests. All run against the real binary
-//! over real sockets, except those in `front_door`, which use shorter timeouts, other users and
+//! over real sockets, except those in `connections`, which use shorter timeouts, other users and
 //! namespaces.
 
 /// Number, file below `crates/`, test.
@@ -36,11 +36,11 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("P13", "loggia/tests/e2e/push.rs", "secrets_stay_secret"),
     ("A01", ATTACKS, "another_user_gets_nothing_but_the_card"),
     ("A02", REFUSED, "foreign_hosts_origins_and_forms_are_refused"),
-    ("A02", "loggia-server/tests/front_door/hosts.rs", "only_our_own_names_are_answered"),
+    ("A02", "loggia-server/tests/connections/hosts.rs", "only_our_own_names_are_answered"),
     ("A03", REFUSED, "foreign_hosts_origins_and_forms_are_refused"),
-    ("A03", "loggia-server/tests/front_door/hosts.rs", "a_page_cannot_open_a_websocket"),
+    ("A03", "loggia-server/tests/connections/hosts.rs", "a_page_cannot_open_a_websocket"),
     ("A04", REFUSED, "foreign_hosts_origins_and_forms_are_refused"),
-    ("A04", "loggia-server/tests/front_door/hosts.rs", "what_changes_something_is_json"),
+    ("A04", "loggia-server/tests/connections/hosts.rs", "what_changes_something_is_json"),
     ("A05", ATTACKS, "only_loopback_is_listened_on"),
     ("A07", ATTACKS, "another_user_gets_nothing_but_the_card"),
     ("A07", ATTACKS, "stored_files_are_private"),
@@ -48,7 +48,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("A09", TOKENS, "guessing_secrets_is_slow_and_locks_out_no_other_client"),
     ("A10", "loggia-server/src/auth/secret.rs", "a_client_that_does_not_exist_costs_as_much"),
     ("A11", TOKENS, "tokens_that_were_not_given_open_nothing"),
-    ("A11", ACCESS, "nothing_in_a_token_chooses_how_it_is_checked"),
+    ("A11", ACCESS, "a_token_cannot_choose_its_algorithm_or_key"),
     ("A12", ATTACKS, "clients_cannot_grant_themselves_privileges"),
     ("A13", "loggia/tests/e2e/isolation.rs", "another_principals_task_is_not_found"),
     ("A13", "loggia/tests/e2e/isolation.rs", "a_contexts_name_is_its_clients_own"),
@@ -98,7 +98,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("A40", FLOODS, "slow_heads_and_silent_sockets_are_let_go"),
     ("A41", FLOODS, "floods_on_a_socket_end_that_socket_at_most"),
     ("A41", IDENTITY, "another_user_cannot_use_up_the_connections"),
-    ("A41", "loggia-server/tests/front_door/slow.rs", "http2_floods_end_their_own_connection"),
+    ("A41", "loggia-server/tests/connections/slow.rs", "http2_floods_end_their_own_connection"),
     ("A42", TOKENS, "secrets_and_tokens_are_written_down_nowhere"),
     ("A42", "loggia/tests/e2e/secrets.rs", "canaries_are_written_down_nowhere"),
     ("A42", "loggia/tests/e2e/push.rs", "secrets_stay_secret"),
@@ -120,7 +120,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
 
 const ATTACKS: &str = "loggia/tests/e2e/attacks.rs";
 const TOKENS: &str = "loggia/tests/e2e/oauth_attacks.rs";
-const ACCESS: &str = "loggia-server/src/auth/access_tests.rs";
+const ACCESS: &str = "loggia-server/src/auth/access_token_tests.rs";
 const BINDINGS: &str = "loggia/tests/e2e/access.rs";
 const REFUSED: &str = "loggia/tests/e2e/refused.rs";
 const FLOODS: &str = "loggia/tests/e2e/floods.rs";
@@ -130,7 +130,7 @@ const KILL: &str = "loggia/tests/e2e/kill.rs";
 const REPLIES: &str = "loggia/tests/e2e/replies.rs";
 const BOUNDS: &str = "loggia/tests/e2e/bounds.rs";
 const GRANTED: &str = "loggia/tests/e2e/granted.rs";
-const IDENTITY: &str = "loggia-server/tests/front_door/identity.rs";
+const IDENTITY: &str = "loggia-server/tests/connections/identity.rs";
 const FOREIGN: &str = "loggia-server/tests/push/foreign.rs";
 
 /// The covered promises, attacks and faults. P11 needs the sandbox.

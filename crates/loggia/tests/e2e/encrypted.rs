@@ -111,7 +111,7 @@ fn a_server_listens_for_others_with_both_or_not_at_all() {
         (&[&["--tls-cert", &cert]], "--tls-cert needs the certificate's key: --tls-key FILE"),
         (&[&["--tls-key", &key]], "--tls-key needs the key's certificate: --tls-cert FILE"),
         (&[&["--tls-cert", &none, "--tls-key", &key]], "none.pem cannot be read: No such file"),
-        (&[&["--tls-cert", &key, "--tls-key", &cert]], "are --tls-cert and --tls-key exchanged?"),
+        (&[&["--tls-cert", &key, "--tls-key", &cert]], "are --tls-cert and --tls-key swapped?"),
         (&[&["--tls-cert", &empty, "--tls-key", &key]], "does not belong to the first certificate"),
     ];
     for (flags, expected) in table {

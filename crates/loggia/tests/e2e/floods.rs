@@ -1,5 +1,5 @@
 //! Floods and slow clients: A38 on the WebSocket, A39, A40, A41 against the real server.
-//! `loggia-server/tests/front_door` tests each limit with shorter timeouts.
+//! `loggia-server/tests/connections` tests each limit with shorter timeouts.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

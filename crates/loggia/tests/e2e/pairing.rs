@@ -62,7 +62,7 @@ async fn a_code_on_the_screen_lets_one_terminal_in() {
     };
     let mut away = screen(attach(&code.to_lowercase()));
     away.sees(READY);
-    home.sees("phone was let in with a code: read prompt approve").sees("with TUI:client:phone");
+    home.sees("phone was paired with a code: read prompt approve").sees("with TUI:client:phone");
     away.types("write a.txt: hi\r").sees("Allow Loggia to write a.txt?").sees("e change it first");
     away.types("y").sees("wrote a.txt");
     home.sees("wrote a.txt");
@@ -99,7 +99,7 @@ async fn a_code_on_the_screen_lets_one_terminal_in() {
     let by = answered.unwrap().origin.principal.clone().unwrap();
     assert!(by.starts_with("client:phone~"), "{by}");
     let traced = std::fs::read_to_string(machine.home().join("state/loggia.log")).unwrap();
-    assert!(traced.contains("TRACE") && traced.contains("was let in with a code"));
+    assert!(traced.contains("TRACE") && traced.contains("was paired with a code"));
     let canaries: Vec<String> = [code, second]
         .into_iter()
         .flat_map(|code| [code.replace('-', ""), code])

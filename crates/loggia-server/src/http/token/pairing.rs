@@ -8,10 +8,10 @@ use serde::Serialize;
 
 use super::form::Form;
 use super::{Given, denied, invalid, scopes};
-use crate::auth::{OAuth, Paired, Redeemed, source};
+use crate::auth::{OAuth, Paired, PairingRequest, source};
 use crate::guard::Rejection;
 use crate::peer::Peer;
-use crate::state::{Server, Shape};
+use crate::state::{ServedSessions, Server};
 
 /// The grant type, an absolute URI as the RFC requires.
 pub const GRANT: &str = "urn:loggia:oauth:grant-type:pairing-code";
@@ -50,10 +50,10 @@ pub(super) async fn redeem(
     }
     let code = form.get("code").ok_or(invalid("code is missing: send the one-time code."))?;
     let device = form.get("client_name").or(program.as_deref()).unwrap_or_default();
-    let new = Redeemed { code, device, scopes: scopes(form) };
+    let new = PairingRequest { code, device, scopes: scopes(form) };
     let from = source(peer, peer.identity().await);
     let Paired { issued, client, secret } = oauth.redeem(new, from).await.map_err(denied)?;
-    tell(server, format!("{} was let in with a code: {}.", client.name, client.scopes)).await;
+    add_notice(server, format!("{} was paired with a code: {}.", client.name, client.scopes)).await;
     let registered = Registered {
         client_secret: secret.reveal().to_owned(),
         client_secret_expires_at: client.until.map_or(0, |until| until.0 / 1000),
@@ -63,15 +63,15 @@ pub(super) async fn redeem(
 }
 
 /// Adds a notice to the shared session.
-async fn tell(server: &Server, text: String) {
-    let Shape::Shared(session) = &server.shape else { return };
-    let told = async {
+async fn add_notice(server: &Server, text: String) {
+    let ServedSessions::Shared(session) = &server.sessions else { return };
+    let added = async {
         let handle = server.open(session).await.map_err(|error| format!("{error:?}"))?;
         let notice = Command::Notice { level: Level::Info, text };
-        let told = handle.submit(notice, Origin::system()).await;
-        told.map_err(|error| error.to_string())
+        let added = handle.submit(notice, Origin::system()).await;
+        added.map_err(|error| error.to_string())
     };
-    if let Err(error) = told.await {
+    if let Err(error) = added.await {
         tracing::warn!(error, "the notice about a new client was not written");
     }
 }

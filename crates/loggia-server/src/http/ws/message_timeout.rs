@@ -33,8 +33,8 @@ const PIECE: u64 = 32 * 1024;
 pub(super) struct Unfinished;
 
 #[derive(Debug, thiserror::Error)]
-#[error("there is no room for a large message")]
-pub(super) struct NoRoom;
+#[error("too many large messages are in memory")]
+pub(super) struct TooManyBytes;
 
 /// Counts the large messages of one socket while they arrive.
 pub(in crate::http) struct MessagePermits {
@@ -127,7 +127,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for MessageTimeout<S> {
         if let Some(acquiring) = &mut this.acquiring {
             let permit = ready!(acquiring.as_mut().poll(context));
             this.acquiring = None;
-            this.permit = Some(permit.ok_or_else(|| io::Error::other(NoRoom))?);
+            this.permit = Some(permit.ok_or_else(|| io::Error::other(TooManyBytes))?);
         }
         this.extend_deadline();
         let read = loop {

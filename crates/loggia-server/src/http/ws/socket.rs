@@ -19,7 +19,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::Frame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::{Data, OpCode};
 use tokio_tungstenite::tungstenite::{self, Message, Utf8Bytes};
 
-use super::message_timeout::{MessagePermits, MessageTimeout, NoRoom, Unfinished};
+use super::message_timeout::{MessagePermits, MessageTimeout, TooManyBytes, Unfinished};
 use crate::guard::{BytePermit, SMALL};
 
 pub(in crate::http) type WebSocket = WebSocketStream<MessageTimeout<TokioIo<Upgraded>>>;
@@ -85,7 +85,7 @@ impl Close {
                 Self::With(POLICY, "the message was not complete in time")
             }
             tungstenite::Error::Io(error)
-                if error.get_ref().is_some_and(|error| error.is::<NoRoom>()) =>
+                if error.get_ref().is_some_and(|error| error.is::<TooManyBytes>()) =>
             {
                 Self::With(TRY_LATER, "too many large messages arrive at a time: try again later")
             }

@@ -5,7 +5,7 @@ use std::convert::Infallible;
 
 use loggia_core::{Command, Level, Origin};
 use loggia_server::serve::Bound;
-use loggia_server::state::Shape;
+use loggia_server::state::ServedSessions;
 use loggia_session::SessionHandle;
 use loggia_tui::{ConnectedClient, ShareFacts};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -46,10 +46,10 @@ pub struct Sharing<'a> {
 impl Sharing<'_> {
     pub async fn start(&mut self, bound: Bound) -> anyhow::Result<()> {
         let facts = super::facts(&bound, self.args);
-        let shape = Shape::Shared(self.handle.id().clone());
+        let sessions = ServedSessions::Shared(self.handle.id().clone());
         let roots = vec![self.app.workspace.clone()];
         let tell = |news: &str| tracing::warn!("{news}");
-        let serving = self.setup.serving(bound, shape, roots, self.args, self.app, tell).await?;
+        let serving = self.setup.serving(bound, sessions, roots, self.args, self.app, tell).await?;
         // Clients see the terminal in the list of connected clients, and the terminal sees them.
         let place = serving.presence().join(&self.origin);
         let me = watch::channel(self.origin.clone()).1;

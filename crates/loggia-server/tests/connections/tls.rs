@@ -305,14 +305,14 @@ fn the_certificate_is_exchanged_under_load() {
         }
         // Half a file, and then an invalid one: the certificate in use stays.
         authority.write("key.pem", &KeyPair::generate().unwrap().serialize_pem());
-        let said = server.hear();
+        let said = server.read_line();
         assert!(said.starts_with("kept the key ") && said.contains("does not belong"), "{said}");
         assert_eq!(authority.get(&server, "/healthz").1, first);
         authority.write("cert.pem", "nonsense");
-        let said = server.hear();
+        let said = server.read_line();
         assert!(said.starts_with("kept the certificate "), "{said}");
         let second = authority.issue();
-        let said = server.hear();
+        let said = server.read_line();
         assert!(said.starts_with("exchanged ") && said.contains("was read again"), "{said}");
         let third = authority.get(&server, "/healthz").1;
         done.store(true, Ordering::Relaxed);

@@ -14,7 +14,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use subtle::ConstantTimeEq;
 
-use super::scheme::{Judged, Scheme};
+use super::scheme::{CredentialCheck, Scheme};
 use super::scope::Scopes;
 use super::secret::{Secret, position};
 use super::{Principal, bearer};
@@ -28,13 +28,11 @@ const LARGEST_FILE: u64 = 64 * 1024;
 pub enum TokenFileError {
     #[error("the token file {path} cannot be read: {error}")]
     Unreadable { path: PathBuf, error: std::io::Error },
-    #[error(
-        "the token file {0} is not a regular file of its own: name the file itself, not a link"
-    )]
+    #[error("the token file {0} is not a regular file: name the file itself, not a link")]
     NotAFile(PathBuf),
     #[error("others may read the token file {path} (mode {mode:03o}): run `chmod 600 {path}`")]
     Open { path: PathBuf, mode: u32 },
-    #[error("the token file {0} belongs to another user: keep one of your own")]
+    #[error("the token file {0} is owned by another user: use a file that you own")]
     Foreign(PathBuf),
     #[error("the token file {path}, line {line}: {why}")]
     Line { path: PathBuf, line: usize, why: &'static str },
@@ -142,12 +140,13 @@ fn read_private(path: &Path) -> Result<String, TokenFileError> {
 }
 
 impl Scheme for TokenFile {
-    fn judge<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, Judged> {
+    fn check<'a>(&'a self, request: &'a Parts) -> BoxFuture<'a, CredentialCheck> {
         let principal = self.principal(request);
-        std::future::ready(principal.map_or(Judged::Unknown, Judged::Accepted)).boxed()
+        std::future::ready(principal.map_or(CredentialCheck::Unknown, CredentialCheck::Accepted))
+            .boxed()
     }
 
-    fn is_chosen(&self) -> bool {
+    fn has_guessable_credentials(&self) -> bool {
         true
     }
 }

@@ -13,12 +13,12 @@ use axum::response::{IntoResponse, Response};
 use tower::{ServiceExt, service_fn};
 
 use crate::auth::Authenticator;
-use crate::guard::{Guard, Pages, Rejection, drain};
+use crate::guard::{CorsHeaders, Guard, Rejection, drain};
 
 /// Writes a rejection in the form of the request's endpoint. None: the default form.
 pub type Render = fn(rejection: &Rejection, request: &Parts) -> Option<Response>;
 
-pub struct Door {
+pub struct Admission {
     guard: Guard,
     authenticator: Authenticator,
     render: Render,
@@ -27,11 +27,11 @@ pub struct Door {
 /// A router behind the guard and the authenticator: the argument of [`serve`](super::serve).
 #[derive(Clone)]
 pub struct Guarded {
-    door: Arc<Door>,
+    admission: Arc<Admission>,
     router: Router,
 }
 
-impl Door {
+impl Admission {
     pub fn new(guard: Guard, authenticator: Authenticator) -> Self {
         Self { guard, authenticator, render: |_, _| None }
     }
@@ -43,18 +43,18 @@ impl Door {
     }
 
     /// Protects all routes of the router, and its fallback.
-    pub fn around(self, router: Router) -> Guarded {
-        Guarded { door: Arc::new(self), router }
+    pub fn protect(self, router: Router) -> Guarded {
+        Guarded { admission: Arc::new(self), router }
     }
 
     async fn admit(
         &self,
         mut parts: Parts,
         body: Body,
-        pages: &Pages,
+        cors: &CorsHeaders,
     ) -> Result<Request, Response> {
         let judged = match self.guard.check(&parts, &body) {
-            Ok(()) => match pages.preflight(&parts) {
+            Ok(()) => match cors.preflight(&parts) {
                 Some(answer) => return Err(answer),
                 None => self.authenticator.identify(&parts).await,
             },
@@ -82,12 +82,12 @@ impl Guarded {
     /// Checks a request and routes it. Not a layer of the router, because that would be set up for every request.
     pub(super) async fn answer(&self, request: Request) -> Result<Response, Infallible> {
         let (parts, body) = request.into_parts();
-        let pages = self.door.guard.pages(&parts);
-        let mut response = match self.door.admit(parts, body, &pages).await {
+        let cors = self.admission.guard.cors_headers(&parts);
+        let mut response = match self.admission.admit(parts, body, &cors).await {
             Ok(request) => self.router.clone().oneshot(request).await?,
             Err(response) => response,
         };
-        pages.tell(response.headers_mut());
+        cors.add_to(response.headers_mut());
         Ok(response)
     }
 

@@ -40,7 +40,7 @@ fn streams_end_with_a_frame_and_nothing_is_reset() {
     let mut idle = open(&server, "/healthz", "ok");
     let silent = server.connect();
     let started = Instant::now();
-    server.tell("stop");
+    server.send_line("stop");
     for mut stream in streams {
         let mut rest = String::new();
         stream.read_to_string(&mut rest).expect("closed, not reset");
@@ -56,7 +56,7 @@ fn streams_end_with_a_frame_and_nothing_is_reset() {
     idle.read_to_end(&mut rest).expect("closed, not reset");
     assert_eq!(rest, b"");
     drop(silent);
-    assert_eq!(server.hear(), "stopped 0");
+    assert_eq!(server.read_line(), "stopped 0");
     println!("stopped after {:?}", started.elapsed());
     assert!(started.elapsed() < Duration::from_secs(10));
 }
@@ -71,12 +71,12 @@ fn a_request_under_way_is_answered() {
     // The handler waits for the body.
     assert_eq!(Reply::read_head(&mut stream).status, 100);
     let mut events = open(&server, "/events", "first");
-    server.tell("stop");
+    server.send_line("stop");
     events.read_to_end(&mut Vec::new()).unwrap();
     stream.write_all(b"{}").unwrap();
     let reply = Reply::read(&mut stream);
     assert_eq!((reply.status, reply.body.as_str()), (200, "2"));
-    assert_eq!(server.hear(), "stopped 0");
+    assert_eq!(server.read_line(), "stopped 0");
 }
 
 #[test]
@@ -84,8 +84,8 @@ fn a_stream_that_does_not_end_is_cut_after_the_timeout() {
     let mut server = Server::with(Setup { stop_millis: 300, ..Setup::default() });
     let _streams: Vec<_> = (0..3).map(|_| open(&server, "/stubborn", "here")).collect();
     let started = Instant::now();
-    server.tell("stop");
-    assert_eq!(server.hear(), "stopped 3");
+    server.send_line("stop");
+    assert_eq!(server.read_line(), "stopped 3");
     assert!(started.elapsed() >= Duration::from_millis(300));
 }
 
@@ -94,9 +94,9 @@ fn the_second_signal_does_not_wait() {
     let mut server = Server::start();
     let stubborn: Vec<_> = (0..3).map(|_| open(&server, "/stubborn", "here")).collect();
     let started = Instant::now();
-    server.tell("stop");
-    server.tell("now");
-    assert_eq!(server.hear(), "stopped 3");
+    server.send_line("stop");
+    server.send_line("now");
+    assert_eq!(server.read_line(), "stopped 3");
     println!("stopped after {:?}", started.elapsed());
     assert!(started.elapsed() < Duration::from_secs(1), "{:?}", started.elapsed());
     drop(stubborn);

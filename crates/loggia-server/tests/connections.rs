@@ -4,31 +4,31 @@
 //! Needs root (to run processes as other users), curl, setpriv, unshare and bash.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
-#[path = "front_door/bodies.rs"]
+#[path = "connections/bodies.rs"]
 mod bodies;
-#[path = "front_door/hosts.rs"]
+#[path = "connections/hosts.rs"]
 mod hosts;
-#[path = "front_door/identity.rs"]
+#[path = "connections/identity.rs"]
 mod identity;
-#[path = "front_door/listen.rs"]
+#[path = "connections/listen.rs"]
 mod listen;
-#[path = "front_door/slow.rs"]
+#[path = "connections/slow.rs"]
 mod slow;
-#[path = "front_door/stage.rs"]
+#[path = "connections/stage.rs"]
 mod stage;
-#[path = "front_door/stop.rs"]
+#[path = "connections/stop.rs"]
 mod stop;
-#[path = "front_door/tls.rs"]
+#[path = "connections/test_server.rs"]
+mod test_server;
+#[path = "connections/tls.rs"]
 mod tls;
-#[path = "front_door/tokens.rs"]
+#[path = "connections/tokens.rs"]
 mod tokens;
-#[path = "front_door/toy.rs"]
-mod toy;
 
 /// Not a test: the process that [`stage::Server`] starts. Without input it ends at once.
 #[test]
 fn child_server() {
-    toy::main();
+    test_server::main();
 }
 
 /// Not a test: a call whose thread hides its descriptors.

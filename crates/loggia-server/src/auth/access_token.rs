@@ -16,7 +16,7 @@ use loggia_core::Millis;
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use super::keys::Ring;
+use super::keys::KeyRing;
 use super::scope::Scopes;
 
 /// How long a token is valid.
@@ -39,7 +39,7 @@ pub struct Claims {
     pub sub: String,
     /// The client's serial when the token was made.
     #[serde(rename = "gen")]
-    pub generation: String,
+    pub client_serial: String,
     pub scope: Scopes,
     pub iat: i64,
     pub nbf: i64,
@@ -57,31 +57,31 @@ pub enum Fault {
     NotNow,
 }
 
-pub struct Wanted {
+pub struct NewToken {
     pub client: String,
-    pub generation: String,
+    pub client_serial: String,
     pub scopes: Scopes,
-    pub serial: String,
+    pub token_id: String,
 }
 
 /// A token that is valid from now on. None if there is no key.
-pub fn sign(ring: &Ring, wanted: Wanted, at: Millis) -> Option<String> {
+pub fn sign(ring: &KeyRing, new_token: NewToken, at: Millis) -> Option<String> {
     let at = at.0 / 1000;
     let claims = Claims {
         iss: ring.issuer.clone(),
         aud: AUDIENCE.to_owned(),
-        sub: wanted.client,
-        generation: wanted.generation,
-        scope: wanted.scopes,
+        sub: new_token.client,
+        client_serial: new_token.client_serial,
+        scope: new_token.scopes,
         iat: at,
         nbf: at,
         exp: at.saturating_add(seconds(LIFETIME)),
-        jti: wanted.serial,
+        jti: new_token.token_id,
     };
     write(ring, &claims)
 }
 
-fn write(ring: &Ring, claims: &Claims) -> Option<String> {
+fn write(ring: &KeyRing, claims: &Claims) -> Option<String> {
     let key = ring.signing()?;
     let claims = URL_SAFE_NO_PAD.encode(serde_json::to_vec(claims).ok()?);
     let signed = format!("{FORM}.{}.{claims}", key.id);
@@ -98,7 +98,7 @@ pub fn key_of(text: &str) -> Option<&str> {
     }
 }
 
-pub fn verify(ring: &Ring, text: &str, at: Millis) -> Result<Claims, Fault> {
+pub fn verify(ring: &KeyRing, text: &str, at: Millis) -> Result<Claims, Fault> {
     let key = key_of(text).and_then(|id| ring.verifying(id, at)).ok_or(Fault::NotOurs)?;
     let (signed, sum) = text.rsplit_once('.').ok_or(Fault::NotOurs)?;
     let sum = URL_SAFE_NO_PAD.decode(sum).map_err(|_| Fault::NotOurs)?;
@@ -126,9 +126,9 @@ impl Claims {
     }
 
     /// How long it is valid from `at` on.
-    pub fn rest(&self, at: Millis) -> Duration {
-        let rest = self.exp.saturating_add(seconds(SKEW)).saturating_sub(at.0 / 1000);
-        Duration::from_secs(u64::try_from(rest).unwrap_or_default())
+    pub fn remaining(&self, at: Millis) -> Duration {
+        let remaining = self.exp.saturating_add(seconds(SKEW)).saturating_sub(at.0 / 1000);
+        Duration::from_secs(u64::try_from(remaining).unwrap_or_default())
     }
 }
 
@@ -143,5 +143,5 @@ fn seconds(time: Duration) -> i64 {
 }
 
 #[cfg(test)]
-#[path = "access_tests.rs"]
+#[path = "access_token_tests.rs"]
 mod tests;

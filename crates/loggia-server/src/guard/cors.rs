@@ -1,6 +1,6 @@
 //! CORS: lets web pages of the origins that the operator allowed send requests and read the answers.
 //!
-//! An answer names one origin and never all. Pages authenticate by a header that they set themselves, so cookies,
+//! An answer names one origin and never all. CorsHeaders authenticate by a header that they set themselves, so cookies,
 //! which browsers send by themselves, are never allowed.
 
 use axum::http::header::{
@@ -25,7 +25,7 @@ const READ: &str = "A2A-Version, A2A-Extensions, ETag, Retry-After, WWW-Authenti
 const MAX_AGE: u32 = 600;
 
 /// The CORS headers of an answer.
-pub(crate) enum Pages {
+pub(crate) enum CorsHeaders {
     /// None, because no origin is allowed.
     None,
     /// Only `Vary`: another origin would get another answer.
@@ -52,18 +52,18 @@ pub fn read_origin(text: &str) -> Option<String> {
 
 impl Guard {
     /// A request for a host that is not ours is never allowed.
-    pub(crate) fn pages(&self, request: &Parts) -> Pages {
+    pub(crate) fn cors_headers(&self, request: &Parts) -> CorsHeaders {
         if self.allowed_origins.is_empty() {
-            return Pages::None;
+            return CorsHeaders::None;
         }
         let mut origins = request.headers.get_all(ORIGIN).iter();
         match (origins.next(), origins.next()) {
             (Some(origin), None)
                 if self.allows_page(origin) && self.check_host(request).is_ok() =>
             {
-                Pages::Allowed(origin.clone())
+                CorsHeaders::Allowed(origin.clone())
             }
-            _ => Pages::Others,
+            _ => CorsHeaders::Others,
         }
     }
 
@@ -73,13 +73,13 @@ impl Guard {
     }
 }
 
-impl Pages {
+impl CorsHeaders {
     /// The answer to a preflight request of an allowed page. It needs no authentication: browsers send no
     /// credentials with it, and it changes nothing.
     pub(crate) fn preflight(&self, request: &Parts) -> Option<Response> {
         let asks = request.method == Method::OPTIONS
             && request.headers.contains_key(ACCESS_CONTROL_REQUEST_METHOD);
-        let Pages::Allowed(_) = self else { return None };
+        let CorsHeaders::Allowed(_) = self else { return None };
         asks.then(|| {
             let headers = [
                 (ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS)),
@@ -90,11 +90,11 @@ impl Pages {
         })
     }
 
-    pub(crate) fn tell(self, headers: &mut HeaderMap) {
+    pub(crate) fn add_to(self, headers: &mut HeaderMap) {
         match self {
-            Pages::None => return,
-            Pages::Others => {}
-            Pages::Allowed(origin) => {
+            CorsHeaders::None => return,
+            CorsHeaders::Others => {}
+            CorsHeaders::Allowed(origin) => {
                 headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
                 headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(READ));
             }

@@ -14,13 +14,13 @@ use axum::{Extension, Json, Router};
 use loggia_server::auth::{AuthOptions, Authenticator, Principal, TokenFile};
 use loggia_server::guard::{Guard, GuardOptions, HostPort, Rejection, read_body};
 use loggia_server::serve::{
-    Bound, Door, Guarded, Limits, Listen, Shutdown, Stopping, Tls, TlsFiles, bind, serve,
+    Admission, Bound, Guarded, Limits, Listen, Shutdown, Stopping, Tls, TlsFiles, bind, serve,
 };
 use serde_json::{Value, json};
 
 use crate::stage::Setup;
 
-struct Toy {
+struct TestServer {
     port: u16,
     body_time: Duration,
 }
@@ -58,8 +58,8 @@ pub fn main() {
     let wasted: Vec<_> =
         (0..setup.wasted).map(|_| std::fs::File::open("/dev/null").unwrap()).collect();
     let shutdown = Shutdown::default();
-    let door = door(&bound, &setup);
-    let serving = runtime.spawn(serve(bound, door, limits(&setup), shutdown.clone()));
+    let guarded = protected_router(&bound, &setup);
+    let serving = runtime.spawn(serve(bound, guarded, limits(&setup), shutdown.clone()));
     say(&format!("ready {port}"));
     if let Some(tls) = tls {
         runtime.spawn(tls.watch(|changed| match changed {
@@ -68,13 +68,13 @@ pub fn main() {
         }));
     }
     // The thread may wait for a line for ever; the process ends without it.
-    std::thread::spawn(move || obey(&shutdown));
+    std::thread::spawn(move || stop_on_command(&shutdown));
     let stopped = runtime.block_on(serving).unwrap();
     say(&format!("stopped {}", stopped.cut));
     drop(wasted);
 }
 
-fn obey(shutdown: &Shutdown) {
+fn stop_on_command(shutdown: &Shutdown) {
     for line in std::io::stdin().lines().map_while(Result::ok) {
         match line.as_str() {
             "stop" => shutdown.graceful.cancel(),
@@ -87,7 +87,7 @@ fn obey(shutdown: &Shutdown) {
 }
 
 fn say(line: &str) {
-    println!("toy: {line}");
+    println!("test server: {line}");
     std::io::stdout().flush().unwrap();
 }
 
@@ -103,7 +103,7 @@ fn limits(setup: &Setup) -> Limits {
     }
 }
 
-fn door(bound: &Bound, setup: &Setup) -> Guarded {
+fn protected_router(bound: &Bound, setup: &Setup) -> Guarded {
     let parse = |text: &String| HostPort::parse(text).unwrap();
     let options = GuardOptions {
         allowed_hosts: setup.allowed_hosts.iter().map(parse).collect(),
@@ -121,8 +121,9 @@ fn door(bound: &Bound, setup: &Setup) -> Guarded {
     if let Some(tokens) = &setup.tokens {
         authenticator = authenticator.with(TokenFile::read(tokens.as_ref()).unwrap());
     }
-    let toy = Toy { port: bound.port(), body_time: Duration::from_millis(setup.body_millis) };
-    Door::new(guard, authenticator).rendering(render).around(router(toy))
+    let server =
+        TestServer { port: bound.port(), body_time: Duration::from_millis(setup.body_millis) };
+    Admission::new(guard, authenticator).rendering(render).protect(router(server))
 }
 
 /// As the JSON-RPC layer does it.
@@ -133,10 +134,10 @@ fn render(rejection: &Rejection, request: &Parts) -> Option<Response> {
     (request.uri.path() == "/rpc").then(|| rejection.respond(body))
 }
 
-fn router(toy: Toy) -> Router {
+fn router(server: TestServer) -> Router {
     Router::new()
         .route("/healthz", get(async || "ok"))
-        .route("/.well-known/agent-card.json", get(async || Json(json!({"name": "toy"}))))
+        .route("/.well-known/agent-card.json", get(async || Json(json!({"name": "test server"}))))
         .route("/whoami", get(whoami))
         .route("/echo", post(length))
         .route("/rpc", post(length))
@@ -146,7 +147,7 @@ fn router(toy: Toy) -> Router {
         .route("/ws", get(upgrade))
         .route("/run", post(run))
         .route("/self", get(ask_ourselves))
-        .with_state(Arc::new(toy))
+        .with_state(Arc::new(server))
 }
 
 async fn whoami(Extension(principal): Extension<Principal>) -> Json<Value> {
@@ -155,8 +156,11 @@ async fn whoami(Extension(principal): Extension<Principal>) -> Json<Value> {
     Json(json!({"name": principal.name, "scopes": scopes}))
 }
 
-async fn length(State(toy): State<Arc<Toy>>, request: Request) -> Result<String, Rejection> {
-    let body = read_body(request.into_body(), 10 << 20, toy.body_time).await?;
+async fn length(
+    State(server): State<Arc<TestServer>>,
+    request: Request,
+) -> Result<String, Rejection> {
+    let body = read_body(request.into_body(), 10 << 20, server.body_time).await?;
     Ok(body.len().to_string())
 }
 
@@ -164,7 +168,7 @@ async fn length(State(toy): State<Arc<Toy>>, request: Request) -> Result<String,
 async fn events(Extension(stopping): Extension<Stopping>) -> Response {
     let first = futures::stream::iter([Ok::<_, std::io::Error>(Bytes::from("data: first\n\n"))]);
     let last = futures::stream::once(async move {
-        stopping.told().await;
+        stopping.requested().await;
         Ok(Bytes::from(": stopping\n\n"))
     });
     let body = Body::from_stream(futures::StreamExt::chain(first, last));
@@ -191,7 +195,7 @@ async fn echo(mut socket: WebSocket, stopping: Stopping) {
     loop {
         let received = tokio::select! {
             received = socket.recv() => received,
-            () = stopping.told() => {
+            () = stopping.requested() => {
                 let frame = CloseFrame { code: 1001, reason: "stopping".into() };
                 let _ = socket.send(Message::Close(Some(frame))).await;
                 return;
@@ -206,12 +210,12 @@ async fn echo(mut socket: WebSocket, stopping: Stopping) {
 }
 
 /// A call, as Loggia would start one.
-async fn run(State(toy): State<Arc<Toy>>, Json(asked): Json<Value>) -> Vec<u8> {
+async fn run(State(server): State<Arc<TestServer>>, Json(asked): Json<Value>) -> Vec<u8> {
     let script = asked["script"].as_str().unwrap().to_owned();
     let running = tokio::task::spawn_blocking(move || {
         let mut bash = std::process::Command::new("bash");
         bash.args(["-c", &script]).stderr(std::process::Stdio::inherit());
-        bash.env("PORT", toy.port.to_string()).env("SERVER", std::process::id().to_string());
+        bash.env("PORT", server.port.to_string()).env("SERVER", std::process::id().to_string());
         // Waits until the last process that holds its standard output has exited, orphans included.
         bash.output().unwrap().stdout
     });
@@ -219,10 +223,10 @@ async fn run(State(toy): State<Arc<Toy>>, Json(asked): Json<Value>) -> Vec<u8> {
 }
 
 /// The answer to a request of the server to itself.
-async fn ask_ourselves(State(toy): State<Arc<Toy>>) -> String {
+async fn ask_ourselves(State(server): State<Arc<TestServer>>) -> String {
     let asking = tokio::task::spawn_blocking(move || {
-        let mut stream = crate::stage::connect(toy.port);
-        let host = format!("Host: 127.0.0.1:{}", toy.port);
+        let mut stream = crate::stage::connect(server.port);
+        let host = format!("Host: 127.0.0.1:{}", server.port);
         write!(stream, "GET /whoami HTTP/1.1\r\n{host}\r\nConnection: close\r\n\r\n").unwrap();
         let reply = crate::stage::Reply::read(&mut stream);
         format!("{} {}", reply.status, reply.reason())

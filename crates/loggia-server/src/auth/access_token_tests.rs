@@ -5,25 +5,25 @@ use crate::auth::keys::{Key, OldTokens};
 
 const NOW: Millis = Millis(1_800_000_000_000);
 
-fn ring() -> Ring {
-    Ring::fresh(NOW).unwrap()
+fn ring() -> KeyRing {
+    KeyRing::fresh(NOW).unwrap()
 }
 
-fn wanted() -> Wanted {
-    Wanted {
+fn new_token() -> NewToken {
+    NewToken {
         client: "ann".into(),
-        generation: "g1".into(),
+        client_serial: "g1".into(),
         scopes: Scopes::REGISTERED,
-        serial: "t1".into(),
+        token_id: "t1".into(),
     }
 }
 
-fn token(ring: &Ring) -> String {
-    sign(ring, wanted(), NOW).unwrap()
+fn token(ring: &KeyRing) -> String {
+    sign(ring, new_token(), NOW).unwrap()
 }
 
 /// A token that says `claims`, signed with the right key.
-fn saying(ring: &Ring, change: impl FnOnce(&mut Claims)) -> String {
+fn saying(ring: &KeyRing, change: impl FnOnce(&mut Claims)) -> String {
     let mut claims = verify(ring, &token(ring), NOW).unwrap();
     change(&mut claims);
     write(ring, &claims).unwrap()
@@ -37,11 +37,11 @@ fn after(seconds: i64) -> Millis {
 fn a_token_says_who_it_is_for() {
     let ring = ring();
     let claims = verify(&ring, &token(&ring), NOW).unwrap();
-    assert_eq!((claims.sub.as_str(), claims.generation.as_str()), ("ann", "g1"));
+    assert_eq!((claims.sub.as_str(), claims.client_serial.as_str()), ("ann", "g1"));
     assert_eq!((claims.scope, claims.jti.as_str()), (Scopes::REGISTERED, "t1"));
     assert_eq!((claims.exp - claims.iat, claims.nbf), (3600, claims.iat));
-    assert_eq!(claims.rest(after(3600)), SKEW);
-    assert_eq!(claims.rest(after(9999)), Duration::ZERO);
+    assert_eq!(claims.remaining(after(3600)), SKEW);
+    assert_eq!(claims.remaining(after(9999)), Duration::ZERO);
 }
 
 /// R23: thirty seconds are tolerated, thirty-one are not.
@@ -60,14 +60,14 @@ fn clocks_may_differ_by_thirty_seconds() {
         (86_400, false),
     ];
     for (seconds, believed) in rows {
-        let judged = verify(&ring, &token, after(seconds)).map(drop);
-        let wanted = if believed { Ok(()) } else { Err(Fault::NotNow) };
-        assert_eq!(judged, wanted, "{seconds} s after it was made");
+        let checked = verify(&ring, &token, after(seconds)).map(drop);
+        let new_token = if believed { Ok(()) } else { Err(Fault::NotNow) };
+        assert_eq!(checked, new_token, "{seconds} s after it was made");
     }
 }
 
 #[test]
-fn what_is_not_for_us_is_not_believed() {
+fn wrong_claims_are_rejected() {
     let ring = ring();
     type Row = (&'static str, fn(&mut Claims));
     let rows: &[Row] = &[
@@ -87,7 +87,7 @@ fn what_is_not_for_us_is_not_believed() {
 }
 
 #[test]
-fn nothing_in_a_token_chooses_how_it_is_checked() {
+fn a_token_cannot_choose_its_algorithm_or_key() {
     let ring = ring();
     let good = token(&ring);
     let [form, key, claims, sum] = good.split('.').collect::<Vec<_>>().try_into().unwrap();
@@ -117,7 +117,7 @@ fn nothing_in_a_token_chooses_how_it_is_checked() {
 }
 
 #[test]
-fn a_change_of_keys_logs_nobody_out() {
+fn key_rotation_invalidates_no_token() {
     let first = ring();
     let old = token(&first);
     let rotated = first.rotated(Key::fresh(NOW).unwrap(), NOW, OldTokens::Stay);

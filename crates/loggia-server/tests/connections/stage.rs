@@ -83,7 +83,7 @@ impl Server {
     pub fn try_with(setup: Setup) -> Result<Self, String> {
         assert!(
             rustix::process::geteuid().is_root(),
-            "the front door's tests need root: they play other users"
+            "these tests need root to run processes as other users"
         );
         let mut command = program(setup.only_version_4);
         command.args(["child_server", "--exact", "--nocapture", "--quiet"]);
@@ -94,8 +94,8 @@ impl Server {
         let mut child = command.spawn().unwrap();
         let output = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut server = Self { child, port: 0, output };
-        server.tell(&serde_json::to_string(&setup).unwrap());
-        let said = server.hear();
+        server.send_line(&serde_json::to_string(&setup).unwrap());
+        let said = server.read_line();
         match said.split_once(' ') {
             Some(("ready", port)) => {
                 server.port = port.parse().unwrap();
@@ -106,16 +106,16 @@ impl Server {
         }
     }
 
-    pub fn tell(&mut self, line: &str) {
+    pub fn send_line(&mut self, line: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
     /// The next line of the server, without those of the test framework.
-    pub fn hear(&mut self) -> String {
+    pub fn read_line(&mut self) -> String {
         let mut lines = self.output.by_ref().map(|line| line.unwrap());
         let line = lines.find_map(|line| {
-            let at = line.find("toy: ")?;
-            Some(line.split_at(at + 5).1.to_owned())
+            let (_, line) = line.split_once("test server: ")?;
+            Some(line.to_owned())
         });
         line.unwrap_or_else(|| panic!("the server ended: {:?}", self.child.wait()))
     }

@@ -36,7 +36,7 @@ fn heads_that_do_not_arrive_end_by_the_clock() {
     assert_eq!((reply.status, reply.reason()), (408, "headers-too-slow".to_owned()));
     assert!(started.elapsed() >= TIME);
     assert_eq!(rest(&mut begun), b"");
-    assert_eq!(rest(&mut silent), b"", "who never asked is told nothing");
+    assert_eq!(rest(&mut silent), b"", "no response without a request");
     assert_eq!(rest(&mut two), b"");
     // Single bytes do not extend the time.
     let mut dripping = server.connect();
@@ -173,7 +173,7 @@ fn running_out_of_files_delays_and_breaks_nothing() {
     let answered = flood.iter().take_while(|stream| stream.peek(&mut [0]).is_ok()).count();
     println!("{answered} of 300 were accepted");
     assert!((20..76).contains(&answered), "{answered}");
-    assert_eq!(ask(&server, &mut stream).status, 200, "who is inside stays");
+    assert_eq!(ask(&server, &mut stream).status, 200, "an open connection stays open");
     let mut waiting = flood.split_off(answered);
     let released = Instant::now();
     drop(flood);

@@ -1,4 +1,4 @@
-//! Bodies that are too large, too slow or not as announced: A39 and the last row of §4.1.
+//! Bodies that are too large, too slow or not as announced: A39.
 
 use std::io::{Read, Write};
 use std::net::Shutdown;
