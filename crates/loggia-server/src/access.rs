@@ -4,7 +4,7 @@
 //! Another client's session looks exactly like one that does not exist, and takes the same work: the store gets the same
 //! queries, and a session is opened only for its owner. The ids of a client's named sessions contain the client's suffix, so
 //! a name is free whether or not another client uses it. The local user sees all sessions and gets plain ids. The scopes
-//! of intents are checked in `dispatch`.
+//! of requests are checked by `required_scopes`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -346,7 +346,7 @@ enum Created {
     Before(SessionHandle),
 }
 
-/// Reports settings that were not applied to the session's client.
+/// Adds a notice to the session for each setting that was not applied.
 async fn add_notices(handle: &SessionHandle, notices: Vec<String>) -> Result<(), WireError> {
     for text in notices {
         let notice = Command::Notice { level: Level::Warning, text };

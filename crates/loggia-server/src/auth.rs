@@ -3,8 +3,8 @@
 //! A presented credential decides alone: a wrong one is answered with 401 and never falls back to the
 //! identity of the connection (A08). Without a credential, a process of the same user on this machine
 //! is that user (docs/authentication.md). A process that descends from a call is refused with any credential (A15).
-//! Scopes are decided here and never by a request; which intent needs which scope is decided in
-//! `dispatch`.
+//! Scopes are decided here and never by a request; which request needs which scope is decided in
+//! `required_scopes`.
 
 mod access_token;
 mod client;
@@ -37,7 +37,7 @@ pub use oauth::{
 };
 pub use pairing::{CODE_LIFE, Code, Pairing, PairingError};
 pub use scheme::{CredentialCheck, Scheme};
-pub use scope::{Grant, NoScope, SCOPES, Scopes};
+pub use scope::{Grant, NoScope, SCOPES, Scope, Scopes};
 pub use secret::Secret;
 pub use token_file::{TokenFile, TokenFileError};
 

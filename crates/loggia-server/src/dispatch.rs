@@ -21,6 +21,7 @@ use crate::client_task_ids::Recognised;
 use crate::guard::SMALL;
 use crate::hook::{HookResult, Passed};
 use crate::not_found::padded_since;
+use crate::required_scopes;
 use crate::state::{Caller, ServedSessions, Server, hub_error, submit_error};
 use crate::task_fold::fold_tasks;
 
@@ -82,7 +83,7 @@ impl Server {
         let asked = self.in_profile(asked, caller).await?;
         let streams = asked.is_stream();
         let Asked { view, intent } = asked;
-        check_scopes(&intent, streams, caller)?;
+        required_scopes::check(required_scopes::of_intent(&intent, streams), caller)?;
         if streams && !self.facts.streaming {
             return Err(Condition::StreamingNotSupported.into());
         }
@@ -442,41 +443,6 @@ impl Server {
         let found = folded.projector().tasks().get(task).zip(read);
         found.map(|(view, read)| read(view)).ok_or_else(|| Condition::TaskNotFound.into())
     }
-}
-
-/// Which scopes an intent needs. A stream shows the task, and so does a webhook; the plain answer is the task alone.
-fn check_scopes(intent: &Intent, streams: bool, caller: &Caller) -> Result<(), WireError> {
-    let scopes = &caller.principal.scopes;
-    let (read, prompt, approve) =
-        ((scopes.read, "read"), (scopes.prompt, "prompt"), (scopes.approve, "approve"));
-    let needed = match intent {
-        Intent::Prompt(_) if streams => [prompt, read],
-        Intent::Prompt(message) if message.push.is_some() => [prompt, read],
-        Intent::SetPush { .. } => [prompt, read],
-        Intent::Answer(_) if streams => [approve, read],
-        Intent::Answer(_) => [approve; 2],
-        Intent::OpenTask(_)
-        | Intent::Prompt(_)
-        | Intent::Cancel { .. }
-        | Intent::DeletePush { .. }
-        | Intent::RunSlash(_) => [prompt; 2],
-        Intent::Subscribe { .. }
-        | Intent::GetTask { .. }
-        | Intent::ListTasks(_)
-        | Intent::GetPush { .. }
-        | Intent::ListPush { .. }
-        | Intent::GetExtendedCard
-        | Intent::ListSlash { .. } => [read; 2],
-    };
-    match needed.into_iter().find(|(given, _)| !given) {
-        Some((_, scope)) => Err(out_of_scope(scope)),
-        None => Ok(()),
-    }
-}
-
-/// The error of a principal that lacks a scope.
-pub(crate) fn out_of_scope(missing: &'static str) -> WireError {
-    Condition::Forbidden(loggia_wire::refuse::Forbidden::Scope(missing)).into()
 }
 
 /// How long a command waits for a busy session before its client is told *busy*.

@@ -25,6 +25,7 @@ pub mod presence;
 pub mod projection;
 pub mod push;
 mod requested_settings;
+mod required_scopes;
 pub mod serve;
 mod slash;
 pub mod state;

@@ -14,9 +14,8 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use crate::access::RecentOwners;
-use crate::auth::{OAuth, Principal};
+use crate::auth::{OAuth, Principal, Scope};
 use crate::clones::ClonePolicy;
-use crate::dispatch::out_of_scope;
 use crate::guard::{
     BodyShare, ByteShares, Load, Rejection, SMALL, StreamLimits, StreamPermit, Streams, read_body,
     read_growing_body,
@@ -26,6 +25,7 @@ use crate::http::{BODY_LIMIT, BODY_TIME};
 use crate::presence::Presence;
 use crate::projection::Projections;
 use crate::push::Outbox;
+use crate::required_scopes::out_of_scope;
 use crate::time::now;
 
 /// The streams of each client, and how long a silent client is kept.
@@ -263,7 +263,7 @@ pub(crate) fn stopped(handle: &SessionHandle) -> WireError {
 
 pub(crate) fn submit_error(error: SubmitError) -> WireError {
     match error {
-        SubmitError::Refused(Refusal::MayNotAnswer) => out_of_scope("approve"),
+        SubmitError::Refused(Refusal::MayNotAnswer) => out_of_scope(Scope::Approve),
         SubmitError::Refused(refusal) => refusal.into(),
         SubmitError::Busy => Condition::Busy.into(),
         SubmitError::Stopped => Condition::Restarting.into(),

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use loggia_server::auth::Scopes;
 
 use crate::cmd;
 
@@ -207,8 +208,13 @@ pub enum ClientsCommand {
     Add {
         /// The client's name, also used as its client_id
         name: String,
-        /// The client's scopes: read, prompt, approve, admin
-        #[arg(long, value_delimiter = ',', default_value = "read,prompt", value_name = "SCOPES")]
+        #[arg(
+            long,
+            value_delimiter = ',',
+            default_value = "read,prompt",
+            value_name = "SCOPES",
+            help = format!("The client's scopes: {}", Scopes::ALL.names().join(", "))
+        )]
         scope: Vec<String>,
         /// Approve these actions in its sessions without asking; others need the scope approve
         #[arg(long, value_enum, value_name = "WHAT")]

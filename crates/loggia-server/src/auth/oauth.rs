@@ -1,6 +1,6 @@
 //! OAuth 2.0: issues a token for a client's secret or for a one-time code, and a principal for a token.
 //!
-//! The form of requests and answers is in `http::token`; scopes are enforced in `dispatch`.
+//! The form of requests and answers is in `http::token`; `required_scopes` checks scopes.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, PoisonError};

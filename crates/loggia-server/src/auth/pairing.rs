@@ -78,7 +78,7 @@ impl Code {
 /// Why no code was made.
 #[derive(Debug, thiserror::Error)]
 pub enum PairingError {
-    #[error("a code without a scope is useless: name some of read, prompt and approve")]
+    #[error("a code without a scope is useless: name some of {}", Scopes::CLIENT.listed())]
     NoScope,
     #[error("a code cannot give admin: register a client with `loggia clients add NAME --scope …`")]
     Admin,

@@ -1,6 +1,6 @@
 //! Scopes by name, as in the command line, in `scope` of OAuth and in cards.
 //!
-//! Which intent needs which scope is decided in `dispatch`.
+//! Which request needs which scope is decided in `required_scopes`.
 
 use std::fmt;
 use std::str::FromStr;
@@ -17,17 +17,33 @@ pub struct Scopes {
     pub admin: bool,
 }
 
-/// Every scope with a description, for cards and help texts.
-pub const SCOPES: [(&str, &str); 4] = [
-    ("read", "See sessions, their tasks and what happens in them."),
-    ("prompt", "Send messages, run commands, cancel, and register webhooks."),
-    ("approve", "Answer the questions that a session asks."),
-    ("admin", "See and use the sessions of every client."),
+/// A permission of a principal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    Read,
+    Prompt,
+    Approve,
+    Admin,
+}
+
+/// Every scope with its name and a description. Parsing, errors, cards and help texts use this table.
+pub const SCOPES: [(Scope, &str, &str); 4] = [
+    (Scope::Read, "read", "See sessions, their tasks and what happens in them."),
+    (Scope::Prompt, "prompt", "Send messages, run commands, cancel, and register webhooks."),
+    (Scope::Approve, "approve", "Answer the questions that a session asks."),
+    (Scope::Admin, "admin", "See and use the sessions of every client."),
 ];
+
+impl Scope {
+    pub fn name(self) -> &'static str {
+        let row = SCOPES.iter().find(|(scope, ..)| *scope == self);
+        row.map_or("", |(_, name, _)| name)
+    }
+}
 
 /// A word that is not a scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no scope `{}`: there are read, prompt, approve and admin", .0.escape_debug())]
+#[error("there is no scope `{}`: there are {}", .0.escape_debug(), Scopes::ALL.listed())]
 pub struct NoScope(String);
 
 impl Scopes {
@@ -40,6 +56,40 @@ impl Scopes {
 
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
+    }
+
+    pub fn has(&self, scope: Scope) -> bool {
+        match scope {
+            Scope::Read => self.read,
+            Scope::Prompt => self.prompt,
+            Scope::Approve => self.approve,
+            Scope::Admin => self.admin,
+        }
+    }
+
+    fn add(&mut self, scope: Scope) {
+        *match scope {
+            Scope::Read => &mut self.read,
+            Scope::Prompt => &mut self.prompt,
+            Scope::Approve => &mut self.approve,
+            Scope::Admin => &mut self.admin,
+        } = true;
+    }
+
+    pub fn names(&self) -> Vec<&'static str> {
+        let held = SCOPES.iter().filter(|(scope, ..)| self.has(*scope));
+        held.map(|(_, name, _)| *name).collect()
+    }
+
+    /// For sentences: `read, prompt and approve`.
+    pub(super) fn listed(&self) -> String {
+        match self.names().as_slice() {
+            [names @ .., before, last] => {
+                let names = names.iter().map(|name| format!("{name}, ")).collect::<String>();
+                format!("{names}{before} and {last}")
+            }
+            names => names.concat(),
+        }
     }
 
     /// Whether all scopes of `other` are in here.
@@ -65,13 +115,9 @@ impl FromStr for Scopes {
     fn from_str(text: &str) -> Result<Self, NoScope> {
         let mut scopes = Self::default();
         for word in text.split([' ', ',']).filter(|word| !word.is_empty()) {
-            match word {
-                "read" => scopes.read = true,
-                "prompt" => scopes.prompt = true,
-                "approve" => scopes.approve = true,
-                "admin" => scopes.admin = true,
-                _ => return Err(NoScope(word.chars().take(64).collect())),
-            }
+            let row = SCOPES.iter().find(|(_, name, _)| *name == word);
+            let (scope, ..) = row.ok_or_else(|| NoScope(word.chars().take(64).collect()))?;
+            scopes.add(*scope);
         }
         Ok(scopes)
     }
@@ -79,9 +125,7 @@ impl FromStr for Scopes {
 
 impl fmt::Display for Scopes {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let held = [self.read, self.prompt, self.approve, self.admin];
-        let names = SCOPES.iter().zip(held).filter(|(_, held)| *held).map(|((name, _), _)| *name);
-        out.write_str(&names.collect::<Vec<_>>().join(" "))
+        out.write_str(&self.names().join(" "))
     }
 }
 
@@ -138,5 +182,10 @@ mod tests {
         for wrong in ["write", "Read", "read;prompt", "read\u{a0}prompt"] {
             assert!(wrong.parse::<Scopes>().is_err(), "{wrong}");
         }
+        let error = "write".parse::<Scopes>().unwrap_err().to_string();
+        assert_eq!(error, "there is no scope `write`: there are read, prompt, approve and admin");
+        assert_eq!(Scope::Approve.name(), "approve");
+        assert_eq!(Scopes::REGISTERED.listed(), "read and prompt");
+        assert_eq!(Scopes { read: true, ..Scopes::default() }.listed(), "read");
     }
 }

@@ -16,9 +16,8 @@ use tokio_tungstenite::tungstenite::Message;
 
 use super::ws::message_timeout::MessagePermits;
 use super::ws::socket::{self, Close, MessageReader, WebSocket, WriteProgress};
-use crate::auth::Scopes;
-use crate::dispatch::out_of_scope;
 use crate::guard::{BytePermit, SMALL};
+use crate::required_scopes;
 use crate::serve::Stopping;
 use crate::state::{Caller, Server};
 
@@ -182,8 +181,10 @@ impl Commands<'_> {
 
     async fn take(&self, CommandRequest { id, command }: CommandRequest) -> Update {
         let failed = |message| Update::Failed { id: Some(id), message };
-        if let Some(scope) = missing(self.caller.principal.scopes, &command) {
-            return failed(View::WEBSOCKET.refuse(&out_of_scope(scope)).message);
+        if let Err(error) =
+            required_scopes::check(required_scopes::of_command(&command), self.caller)
+        {
+            return failed(View::WEBSOCKET.refuse(&error).message);
         }
         if !fits(&command) {
             return failed(format!("the prompt is larger than {PROMPT_LIMIT} bytes"));
@@ -210,51 +211,7 @@ fn fits(command: &ClientCommand) -> bool {
     }
 }
 
-/// The scope that the caller lacks for a command.
-fn missing(scopes: Scopes, command: &ClientCommand) -> Option<&'static str> {
-    let (prompt, approve) = ((scopes.prompt, "prompt"), (scopes.approve, "approve"));
-    let needed = match command {
-        ClientCommand::Prompt { .. } | ClientCommand::Cancel { .. } => [prompt; 2],
-        ClientCommand::Answer { .. } => [approve; 2],
-        // Running a command line needs the scope for approving one.
-        ClientCommand::Shell { .. } => [prompt, approve],
-    };
-    needed.into_iter().find(|(given, _)| !given).map(|(_, scope)| scope)
-}
-
 fn text(update: &Update) -> Message {
     // Cannot fail: all map keys are text.
     Message::Text(serde_json::to_string(update).unwrap_or_default().into())
-}
-
-#[cfg(test)]
-mod tests {
-    use loggia_core::{Cancel, Content, Question};
-
-    use super::*;
-
-    #[test]
-    fn commands_need_scopes() {
-        let nothing = Scopes { read: true, prompt: false, approve: false, admin: true };
-        let prompts = Scopes { prompt: true, ..nothing };
-        let approves = Scopes { approve: true, ..nothing };
-        let prompt = ClientCommand::Prompt { prompt: "p".into(), content: Content::text("hi") };
-        let shell = ClientCommand::Shell { prompt: "p".into(), line: "ls".into() };
-        let to = Question::Call("c".into());
-        let answer =
-            ClientCommand::Answer { to, choice: "cancel".into(), edit: None, digest: None };
-        let cancel = ClientCommand::Cancel { what: Cancel::Turn };
-        let table = [
-            // reads only, may prompt, may approve, both
-            (prompt, [false, true, false, true]),
-            (shell, [false, false, false, true]),
-            (answer, [false, false, true, true]),
-            (cancel, [false, true, false, true]),
-        ];
-        for (command, wanted) in table {
-            let may = [nothing, prompts, approves, Scopes::CLIENT]
-                .map(|it| missing(it, &command).is_none());
-            assert_eq!(may, wanted, "{command:?}");
-        }
-    }
 }

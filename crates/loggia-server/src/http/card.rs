@@ -19,7 +19,7 @@ use loggia_wire::{
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-use crate::auth::SCOPES;
+use crate::auth::{SCOPES, Scopes};
 use crate::dispatch::Reply;
 use crate::state::{Caller, ServedSessions, Server, submit_error};
 
@@ -101,11 +101,12 @@ impl Server {
             if facts.auth.is_empty() {
                 facts.auth.push(AuthScheme::Nothing);
             }
-            let word = |(name, allows): (&str, &str)| (name.to_owned(), allows.to_owned());
+            let named = |(_, name, allows): (_, &str, &str)| (name.to_owned(), allows.to_owned());
+            let needed = Scopes::REGISTERED.names().into_iter().map(str::to_owned).collect();
             facts.auth.push(AuthScheme::ClientCredentials {
                 token_url: format!("{}{}", facts.public_url, super::TOKEN),
-                scopes: SCOPES.map(word).to_vec(),
-                needed: vec!["read".to_owned(), "prompt".to_owned()],
+                scopes: SCOPES.map(named).to_vec(),
+                needed,
             });
         }
         facts

@@ -34,11 +34,13 @@ use self::key::Key;
 use self::message_timeout::MessagePermits;
 use self::socket::{Close, MessageReader, WebSocket, WriteProgress};
 use self::upgrade::Upgrade;
-use crate::dispatch::{Reply, TaskFrames, out_of_scope};
+use crate::auth::Scope;
+use crate::dispatch::{Reply, TaskFrames};
 use crate::guard::{BytePermit, Load, SMALL};
 use crate::not_found::padded;
 use crate::peer::Peer;
 use crate::projection::{EncodedFrame, Frames};
+use crate::required_scopes::out_of_scope;
 use crate::serve::Stopping;
 use crate::state::{Caller, ServedSessions, Server, stopped};
 
@@ -107,7 +109,7 @@ async fn attach_to(
 ) {
     caller.origin.surface = Surface::Tui;
     let session = match query.wanted(&server) {
-        _ if !caller.principal.scopes.read => Err(out_of_scope("read")),
+        _ if !caller.principal.scopes.read => Err(out_of_scope(Scope::Read)),
         Some(id) => padded(server.session(&id, &caller)).await,
         None => Err(no_session()),
     };
@@ -500,7 +502,7 @@ impl Connection {
         start: Option<FollowStart>,
     ) -> Result<(), WireError> {
         if !self.caller.principal.scopes.read {
-            return Err(out_of_scope("read"));
+            return Err(out_of_scope(Scope::Read));
         }
         let handle = padded(self.server.session(id, &self.caller)).await?;
         let now = FrameId { seq: handle.head(), k: u32::MAX };

@@ -246,7 +246,11 @@ fn is_private(metadata: &Metadata, named: &str, path: &Path) -> Result<(), TlsEr
     let open = match (ours, metadata.uid()) {
         (false, 0) => mode & 0o037 != 0,
         (true, _) => mode & 0o077 != 0,
-        (false, _) => return Err(TlsError(format!("{named} belongs to another user"))),
+        (false, _) => {
+            return Err(TlsError(format!(
+                "{named} is owned by another user: use a file that you own"
+            )));
+        }
     };
     if open {
         let path = path.display();

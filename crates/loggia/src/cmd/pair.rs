@@ -23,8 +23,12 @@ pub struct PairArgs {
     /// The server's address for the device, shown with the code and in the QR code
     #[arg(value_name = "URL")]
     pub url: Option<String>,
-    /// The device's scopes: read, prompt, approve
-    #[arg(long, value_delimiter = ',', value_name = "SCOPES")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "SCOPES",
+        help = format!("The device's scopes: {}", Scopes::CLIENT.names().join(", "))
+    )]
     pub scope: Vec<String>,
     /// Print one JSON object
     #[arg(long)]
