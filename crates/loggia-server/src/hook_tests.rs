@@ -13,7 +13,7 @@ fn text(text: &str) -> Part {
 }
 
 #[test]
-fn a_rewritten_message_keeps_what_is_not_text() {
+fn a_rewritten_message_keeps_its_other_parts() {
     let table = || Part::Data { data: json!({ "k": [1] }) };
     let cases = [
         (vec![text("a")], vec![text("new")]),

@@ -195,7 +195,7 @@ async fn no_client_works_in_a_reserved_directory() {
 /// Granted calls do not ask, on every binding. Other calls ask a client that may answer, and are refused to one that may
 /// not.
 #[tokio::test]
-async fn a_client_is_asked_what_it_may_answer_and_its_grant_does_not_allow() {
+async fn a_client_is_asked_only_about_calls_beyond_its_grant() {
     let root = Path::new("/");
     let edit = || Act::Propose(Details::Edit(FileDiff::between("a", "/w/a", None, "x")));
     let hook = || Act::Propose(Details::Edit(FileDiff::between(".git/x", "/w/.git/x", None, "x")));

@@ -34,7 +34,7 @@ fn after(seconds: i64) -> Millis {
 }
 
 #[test]
-fn a_token_says_who_it_is_for() {
+fn a_token_contains_its_client_and_scopes() {
     let ring = ring();
     let claims = verify(&ring, &token(&ring), NOW).unwrap();
     assert_eq!((claims.sub.as_str(), claims.client_serial.as_str()), ("ann", "g1"));

@@ -141,7 +141,7 @@ async fn a_name_that_is_given_again_owns_nothing_of_the_first() {
 
 /// A client of a version without ids keeps its sessions, and the next client of its name does not get them.
 #[tokio::test]
-async fn a_client_of_an_earlier_version_stays_who_it_was() {
+async fn a_client_of_an_earlier_version_keeps_its_principal() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
     let clients = Clients::new(store.clone());
     let secret = clients.add("ann", Scopes::CLIENT, Grant::None).await.unwrap();

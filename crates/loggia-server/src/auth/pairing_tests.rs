@@ -30,7 +30,7 @@ fn other_than(code: &Code) -> String {
 }
 
 #[tokio::test]
-async fn a_code_opens_once_and_what_it_was_made_for() {
+async fn a_code_works_once_and_for_its_scopes() {
     let store = store();
     let pairing = here(&store);
     let code = pairing.offer(Scopes::CLIENT, NOW).await.unwrap();

@@ -143,7 +143,7 @@ fn which_urls_may_be_called() {
 }
 
 #[test]
-fn what_a_name_may_stand_for() {
+fn every_address_of_a_name_is_checked() {
     let check =
         |name: &str, addresses| super::check(name, addresses, &AllowedPrivateHosts::default());
     let parse = |texts: &[&str]| -> Vec<IpAddr> {

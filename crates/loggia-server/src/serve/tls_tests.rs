@@ -77,7 +77,7 @@ fn keys_in_every_usual_form() {
 }
 
 #[test]
-fn what_cannot_be_used_is_named_with_its_reason() {
+fn an_unusable_file_is_named_with_the_reason() {
     let stage = Stage::new();
     let good = stage.certificate(2020, 4000);
     let key = stage.key.serialize_pem();
@@ -91,11 +91,7 @@ fn what_cannot_be_used_is_named_with_its_reason() {
     let table: &[(&str, &str, &str)] = &[
         ("", &key, "the certificate DIR/cert.pem holds no certificate"),
         ("no PEM at all", &key, "the certificate DIR/cert.pem holds no certificate"),
-        (
-            &key,
-            &key,
-            "the certificate DIR/cert.pem is a key: are --tls-cert and --tls-key exchanged",
-        ),
+        (&key, &key, "the certificate DIR/cert.pem is a key: are --tls-cert and --tls-key swapped"),
         (&cut, &key, "the certificate DIR/cert.pem is not valid PEM: its last part has no end"),
         (&garbled, &key, "the certificate DIR/cert.pem is not valid PEM: it is not base64"),
         (&pem("CERTIFICATE", b"\x30\x00"), &key, "the certificate DIR/cert.pem cannot be used"),
@@ -108,7 +104,11 @@ fn what_cannot_be_used_is_named_with_its_reason() {
         ),
         (&stage.certificate(3001, 4002), &key, "cert.pem is not valid before 3001-01-02T00:00:00"),
         (&good, "", "the key DIR/key.pem holds no key: it has to be PEM, in PKCS#8, SEC1"),
-        (&good, &good, "the key DIR/key.pem is a certificate: are --tls-cert and --tls-key exch"),
+        (
+            &good,
+            &good,
+            "the key DIR/key.pem is a certificate: are --tls-cert and --tls-key swapped",
+        ),
         (&good, &encrypted, "the key DIR/key.pem needs a passphrase"),
         (&good, &no_key, "the key DIR/key.pem cannot be used"),
         (&good, &other.serialize_pem(), "the key DIR/key.pem does not belong to the first cert"),

@@ -172,7 +172,7 @@ fn web_pages_of_others_are_refused() {
 
 /// Preflight requests.
 #[test]
-fn a_browser_is_told_about_allowed_pages_and_no_others() {
+fn only_allowed_origins_get_cors_headers() {
     let allowed_origins = vec!["https://listed.example".to_owned()];
     let server = Server::with(Setup { allowed_origins, ..Setup::default() });
     let ask = |server: &Server, host: &str, lines: &str| {
@@ -278,7 +278,7 @@ const TYPES: &[(&str, u16)] = &[
 ];
 
 #[test]
-fn what_changes_something_is_json() {
+fn changing_requests_must_be_json() {
     let server = Server::start();
     for (lines, wanted) in TYPES {
         let reply = server.post("/echo", lines, "{}");

@@ -24,7 +24,7 @@ fn url(server: &Server, path: &str) -> String {
 }
 
 #[test]
-fn another_user_gets_nothing_but_what_is_public() {
+fn another_user_gets_only_public_paths() {
     let server = Server::start();
     for route in ROUTES {
         let answer = curl(&[&url(&server, route)], NOBODY);
@@ -99,7 +99,7 @@ const CALLS: &[(&str, &str)] = &[
         setsid bash -c 'orphan & exit 0' & exit 0"#,
     ),
     (
-        "a connection that outlives who opened it",
+        "a connection that outlives the process that opened it",
         r#"exec 3<>/dev/tcp/127.0.0.1/$PORT
         {
             me=$BASHPID
@@ -114,7 +114,7 @@ const CALLS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn what_a_call_started_gets_nothing() {
+fn a_descendant_of_a_call_gets_nothing() {
     for uid in [0, NOBODY] {
         let server = Server::with(Setup { uid, ..Setup::default() });
         let run = |script: &str| match uid {

@@ -127,22 +127,22 @@ fn rest(stream: &mut TcpStream) -> Vec<u8> {
 }
 
 #[test]
-fn over_loopback_the_kernel_still_says_who_it_is() {
+fn loopback_clients_are_identified_with_tls_too() {
     let authority = Authority::new();
     let server = Server::with(authority.setup());
     let url = format!("https://localhost:{}/whoami", server.port);
     for protocol in ["--http1.1", "--http2"] {
-        let told = authority.curl(0, &[protocol, "-w", " %{http_version} %{http_code}", &url]);
-        assert!(told.contains("local:0"), "{told}");
+        let output = authority.curl(0, &[protocol, "-w", " %{http_version} %{http_code}", &url]);
+        assert!(output.contains("local:0"), "{output}");
         let version = if protocol == "--http2" { " 2 200" } else { " 1.1 200" };
-        assert!(told.ends_with(version), "{told}");
+        assert!(output.ends_with(version), "{output}");
     }
     for version in ["1.2", "1.3"] {
-        let told = authority.curl(0, &["--tlsv1.2", "--tls-max", version, &url]);
-        assert!(told.contains("local:0"), "TLS {version}: {told}");
+        let output = authority.curl(0, &["--tlsv1.2", "--tls-max", version, &url]);
+        assert!(output.contains("local:0"), "TLS {version}: {output}");
     }
-    let told = authority.curl(65_534, &[&url]);
-    assert!(told.contains("other-user") && told.ends_with(" 403"), "{told}");
+    let output = authority.curl(65_534, &[&url]);
+    assert!(output.contains("other-user") && output.ends_with(" 403"), "{output}");
 }
 
 #[test]
@@ -153,20 +153,20 @@ fn from_elsewhere_only_a_token_opens() {
     assert!(said.contains("needs authentication (--require-token); or listen"), "{said}");
     let server = Server::with(authority.open_setup());
     let here = format!("https://localhost:{}/whoami", server.port);
-    let told = authority.curl(0, &[&here]);
-    assert!(told.contains("token-needed") && told.ends_with(" 401"), "{told}");
+    let output = authority.curl(0, &[&here]);
+    assert!(output.contains("token-needed") && output.ends_with(" 401"), "{output}");
     let bearer = format!("Authorization: Bearer {TOKEN}");
     assert!(authority.curl(0, &["-H", &bearer, &here]).contains("token:ann"));
     let Some(address) = outer_address() else { return };
     // By the outer address even the same user needs a token.
     let there = format!("https://{}/whoami", SocketAddr::new(address, server.port));
     for uid in [0, 65_534] {
-        let told = authority.curl(uid, &[&there]);
-        assert!(told.contains("token-needed") && told.ends_with(" 401"), "{uid}: {told}");
+        let output = authority.curl(uid, &[&there]);
+        assert!(output.contains("token-needed") && output.ends_with(" 401"), "{uid}: {output}");
         assert!(authority.curl(uid, &["-H", &bearer, &there]).contains("token:ann"), "{uid}");
     }
-    let told = authority.curl(0, &["-H", "Host: evil.example", "-H", &bearer, &there]);
-    assert!(told.ends_with(" 421"), "{told}");
+    let output = authority.curl(0, &["-H", "Host: evil.example", "-H", &bearer, &there]);
+    assert!(output.ends_with(" 421"), "{output}");
     let wrong = "Authorization: Bearer 0000000000000000";
     assert!(authority.curl(0, &["-H", wrong, &there]).ends_with(" 401"));
 }
@@ -185,12 +185,12 @@ fn a_tool_gains_nothing_by_the_outer_address() {
     let body = body.to_string();
     let run = format!("https://localhost:{}/run", server.port);
     let json = "Content-Type: application/json";
-    let told = authority.curl(0, &["-H", &bearer, "-H", json, "-d", &body, &run]);
-    assert!(told.contains("tool-descendant") && told.contains(" 403 200"), "{told}");
+    let output = authority.curl(0, &["-H", &bearer, "-H", json, "-d", &body, &run]);
+    assert!(output.contains("tool-descendant") && output.contains(" 403 200"), "{output}");
 }
 
 #[test]
-fn http_in_the_clear_is_told_to_use_tls() {
+fn plain_http_on_a_tls_port_gets_a_hint() {
     let authority = Authority::new();
     let server = Server::with(authority.setup());
     for request in ["GET / HTTP/1.1\r\nHost: x\r\n\r\n", "POST /rpc HTTP/1.1\r\n", "GE"] {
@@ -199,8 +199,8 @@ fn http_in_the_clear_is_told_to_use_tls() {
     }
     let mut preface = server.connect();
     preface.write_all(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap();
-    let told = rest(&mut preface);
-    assert!(told.ends_with(b"This port speaks TLS: use https."), "{told:?}");
+    let output = rest(&mut preface);
+    assert!(output.ends_with(b"This port speaks TLS: use https."), "{output:?}");
     let gone = std::process::Command::new("curl")
         .args(["-sS", "--http2-prior-knowledge", &format!("http://127.0.0.1:{}/", server.port)])
         .output()
@@ -209,7 +209,7 @@ fn http_in_the_clear_is_told_to_use_tls() {
     for noise in [&b"\x00\x01\x02\x03"[..], b"\x80\x2e\x01\x00\x02", b"\xff\xff\xff\xff"] {
         let mut stream = server.connect();
         stream.write_all(noise).unwrap();
-        assert_eq!(rest(&mut stream), b"", "no word to who speaks neither");
+        assert_eq!(rest(&mut stream), b"", "no response to other protocols");
     }
     // An invalid greeting ends in an alert.
     let mut broken = server.connect();
@@ -265,7 +265,7 @@ fn a_client_that_reads_nothing_is_dropped_behind_tls_as_well() {
 }
 
 #[test]
-fn a_head_that_is_slow_inside_of_tls_is_told_so() {
+fn slow_headers_over_tls_get_408() {
     let authority = Authority::new();
     let server = Server::with(Setup { header_millis: 1_500, ..authority.setup() });
     let mut stream = authority.connect(&server);

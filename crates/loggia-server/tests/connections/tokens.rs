@@ -32,7 +32,7 @@ fn bearer(token: &str) -> String {
 }
 
 #[test]
-fn a_token_says_who_asks() {
+fn a_token_identifies_its_principal() {
     let (_directory, server) = with_tokens(Setup { require_token: true, ..Setup::default() });
     let known = server.get_with("/whoami", &bearer(EDITOR));
     assert!(
@@ -166,5 +166,5 @@ fn a_token_file_is_private_and_well_formed() {
     assert!(said(&link).contains("not a regular file"), "{}", said(&link));
     assert!(said(directory.path()).contains("not a regular file"));
     std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
-    assert!(said(&path).contains("belongs to another user"));
+    assert!(said(&path).contains("is owned by another user"));
 }

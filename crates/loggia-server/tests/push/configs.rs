@@ -10,7 +10,7 @@ use crate::webhook::{Answer, Webhook};
 const SECRETS: [&str; 2] = ["canary-token", "canary-credentials"];
 
 #[tokio::test]
-async fn what_is_registered_is_shown_without_its_secrets() {
+async fn a_registered_webhook_is_shown_without_its_secrets() {
     let gate = Gate::default();
     let stage = Stage::doing([Act::WaitFor(gate.clone())]);
     let webhook = Webhook::start().await;
@@ -142,7 +142,7 @@ async fn there_are_limits() {
 
 /// A34: a value for a header arrives unchanged, or is refused.
 #[tokio::test]
-async fn secrets_are_what_a_header_carries() {
+async fn secrets_must_be_valid_header_values() {
     let gate = Gate::default();
     let stage = Stage::doing([Act::WaitFor(gate.clone())]);
     let webhook = Webhook::start().await;

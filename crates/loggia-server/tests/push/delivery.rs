@@ -28,7 +28,7 @@ async fn streamed(stage: &Stage, method: &str, params: Value) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn with_the_message_a_webhook_gets_what_the_stream_gets() {
+async fn a_webhook_of_a_message_gets_the_frames_of_the_stream() {
     let stage = Stage::doing([Act::say("one"), Act::Flood(5), Act::say("end")]);
     let webhook = Webhook::start().await;
     let config = json!({
@@ -74,7 +74,7 @@ async fn a_webhook_of_the_older_version_gets_tasks() {
     let mut states: Vec<String> = calls.iter().map(Call::state).collect();
     let last = states.last().unwrap().clone();
     states.dedup();
-    assert_eq!(states.len(), calls.len(), "a change is told once: {calls:#?}");
+    assert_eq!(states.len(), calls.len(), "a change is delivered once: {calls:#?}");
     assert_eq!(last, "completed");
     let text = calls.last().unwrap().body["artifacts"][0].to_string();
     assert!(text.contains("one two"), "{text}");
@@ -194,7 +194,7 @@ async fn a_webhook_says_when_to_come_back() {
 
 /// A task that waits for an answer is sent, holds no session open, and continues with the answer.
 #[tokio::test]
-async fn a_question_is_told_and_so_is_what_follows() {
+async fn a_question_and_its_continuation_are_delivered() {
     let stage = Stage::doing([Act::execute("make"), Act::succeed("built"), Act::say("done")]);
     let webhook = Webhook::start().await;
     let task = stage.send1("go", json!({ "url": webhook.url() })).await;
@@ -217,7 +217,7 @@ async fn a_question_is_told_and_so_is_what_follows() {
 
 /// A finished task that continues is sent again; with the extension it can continue.
 #[tokio::test]
-async fn a_task_that_goes_on_is_told_again() {
+async fn a_continued_task_is_delivered_again() {
     let stage = Stage::doing([Act::say("x")]);
     let webhook = Webhook::start().await;
     let config = json!({ "url": webhook.url() });

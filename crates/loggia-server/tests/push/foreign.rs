@@ -66,7 +66,7 @@ fn questions_about(task: &str) -> Vec<(&'static str, Value)> {
 }
 
 #[tokio::test]
-async fn a_task_of_another_client_costs_what_none_costs() {
+async fn a_task_of_another_client_takes_as_long_as_none() {
     let store = store();
     let first = over(&store);
     let anns = task(&first, ANN, send1("go", Value::Null)).await["id"].clone();

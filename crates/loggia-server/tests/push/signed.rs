@@ -61,7 +61,7 @@ async fn a_shared_secret_signs_and_is_never_sent() {
 }
 
 #[tokio::test]
-async fn a_second_attempt_keeps_its_id_and_is_signed_anew() {
+async fn a_second_attempt_has_the_same_id_and_a_new_signature() {
     let stage = Stage::doing([Act::say("one")]);
     let webhook = Webhook::answering([Answer::Status(500)], Answer::Status(200)).await;
     let config = json!({
