@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use loggia_core::{
-    Amendment, ApprovalId, Durability, Envelope, Event, Millis, Origin, Scope, Session, TaskId,
-    TaskState,
+    Amendment, ApprovalId, Durability, Envelope, Event, Millis, Origin, RuleLifetime, Session,
+    TaskId, TaskState,
 };
 
 use crate::index::TaskMark;
@@ -154,7 +154,7 @@ fn remembered_rule(workspace: &str, event: &Event) -> Option<Document> {
     };
     match event {
         Event::PolicyAmended { amendment: Amendment::Added { rule } }
-            if rule.scope == Scope::Project =>
+            if rule.scope == RuleLifetime::Project =>
         {
             Some(document(rule.id.as_str(), serde_json::to_string(rule).ok()))
         }

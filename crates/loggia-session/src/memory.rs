@@ -7,7 +7,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use loggia_core::{Envelope, Seq, SessionId, Summary, TaskId};
 
-use crate::index::{ListedTask, TaskMark, TaskPage, TaskPlace, TaskQuery};
+use crate::index::{ListedTask, TaskMark, TaskPage, TaskPosition, TaskQuery};
 use crate::ports::{Append, Document, Lease, Listed, Owner, Store, StoreError};
 
 #[derive(Clone, Default)]
@@ -144,13 +144,13 @@ impl Store for MemoryStore {
         });
         let tasks: Vec<ListedTask> = admitted
             .map(|(session, mark)| ListedTask {
-                place: TaskPlace { updated: mark.updated, task: mark.task.clone() },
+                position: TaskPosition { updated: mark.updated, task: mark.task.clone() },
                 session: session.clone(),
                 state: mark.state,
             })
             .collect();
         let total = tasks.len() as u64;
-        let after = |task: &ListedTask| query.after.as_ref().is_none_or(|at| task.place < *at);
+        let after = |task: &ListedTask| query.after.as_ref().is_none_or(|at| task.position < *at);
         let rest = tasks.into_iter().filter(after).collect();
         ready(Ok(TaskPage::of(rest, total, query.limit)))
     }

@@ -35,7 +35,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use append::AppendJob;
 use lease::{LeaseState, Locks};
-use read::{Amount, READS, Readers};
+use read::{READS, ReadLimit, Readers};
 use writer::{Job, Writer};
 
 pub struct SqliteStore {
@@ -75,12 +75,12 @@ impl SqliteStore {
         let locks = Locks::open(&directory.join("loggia.lock"))?;
         let mut findings = Vec::new();
         // Another process may check or migrate the database right now: then wait for it.
-        let alone = locks.lock_alone()? || {
+        let exclusive = locks.lock_exclusively()? || {
             locks.share()?;
-            locks.lock_alone()?
+            locks.lock_exclusively()?
         };
         let open = || files::connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE);
-        let connection = if alone {
+        let connection = if exclusive {
             // Only now the write-ahead log stands still. It is checked before SQLite opens it, because SQLite
             // silently ends it at the first damaged frame.
             if let Some(damage) = wal::examine(&path) {
@@ -203,7 +203,7 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'_, Result<Vec<Arc<Envelope>>, StoreError>> {
         let session = session.clone();
         Box::pin(self.read_with(move |connection, path| {
-            read::events(connection, path, &session, after, Amount::Events(limit))
+            read::events(connection, path, &session, after, ReadLimit::Events(limit))
         }))
     }
 
@@ -214,7 +214,7 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'_, Result<Vec<Arc<Envelope>>, StoreError>> {
         let session = session.clone();
         Box::pin(self.read_with(move |connection, path| {
-            read::events(connection, path, &session, after, Amount::Piece)
+            read::events(connection, path, &session, after, ReadLimit::Piece)
         }))
     }
 

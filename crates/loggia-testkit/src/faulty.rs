@@ -12,7 +12,7 @@ use loggia_session::{
 };
 use tokio::sync::watch;
 
-use crate::journal::{Gate, Journal, TIMEOUT};
+use crate::test_log::{Gate, TIMEOUT, TestLog};
 
 /// The fault of one append.
 #[derive(Clone)]
@@ -43,11 +43,11 @@ pub struct FaultyStore {
     reads: AtomicUsize,
     /// The names of the methods that were called.
     calls: Mutex<Vec<&'static str>>,
-    journal: Journal,
+    test_log: TestLog,
 }
 
 impl FaultyStore {
-    pub fn new(inner: Arc<dyn Store>, journal: Journal) -> Arc<Self> {
+    pub fn new(inner: Arc<dyn Store>, test_log: TestLog) -> Arc<Self> {
         Arc::new(Self {
             inner,
             planned: Mutex::default(),
@@ -56,7 +56,7 @@ impl FaultyStore {
             begun: watch::Sender::new(0),
             reads: AtomicUsize::new(0),
             calls: Mutex::default(),
-            journal,
+            test_log,
         })
     }
 
@@ -157,7 +157,7 @@ impl Store for FaultyStore {
                 Some(Fault::Panic) => panic!("the store panics in append {number}, as planned"),
             };
             if result.is_ok() {
-                events.iter().for_each(|seq| self.journal.note(format!("durable {seq}")));
+                events.iter().for_each(|seq| self.test_log.note(format!("durable {seq}")));
             }
             result
         })

@@ -16,7 +16,7 @@ use crate::event::{Amendment, Authority, CloseReason, Event, Level, Screening, T
 use crate::id::{ApprovalId, CallId, FreshIds, PromptId, RuleId, Seq, TaskId};
 use crate::name::SessionName;
 use crate::origin::Origin;
-use crate::policy::{self, Rule, Scope, Verdict};
+use crate::policy::{self, Rule, RuleLifetime, Verdict};
 use crate::session::{
     ClosedQuestion, Closing, OpenCall, OpenTurn, QUEUE_BYTES, QUEUE_LIMIT, QUEUE_OTHERS,
     QUEUE_OTHERS_BYTES, QUEUE_SHARE, QUEUE_SHARE_BYTES, READY_LIMIT, SUMMARY_LIMIT, Session,
@@ -399,7 +399,7 @@ impl Session {
             Amendment::Added { rule } => {
                 // The fold adds the guest.
                 if guest.is_some() {
-                    rule.scope = Scope::Session;
+                    rule.scope = RuleLifetime::Session;
                 }
             }
         }
@@ -667,8 +667,8 @@ fn always_rule(
     context: &Context<'_>,
 ) -> Option<Event> {
     let scope = match choice.0.as_str() {
-        ChoiceId::PROCEED_ALWAYS => Scope::Session,
-        ChoiceId::PROCEED_ALWAYS_PROJECT => Scope::Project,
+        ChoiceId::PROCEED_ALWAYS => RuleLifetime::Session,
+        ChoiceId::PROCEED_ALWAYS_PROJECT => RuleLifetime::Project,
         _ => return None,
     };
     let matcher = policy::rule_for(tool, details, context.shell)?;

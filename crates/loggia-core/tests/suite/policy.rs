@@ -4,7 +4,7 @@ use loggia_core::policy::choices;
 use loggia_core::shell::CommandPattern;
 use loggia_core::{
     Access, Authority, ChoiceId, Details, Event, FileDiff, Matcher, Mode, Policy, Risk, Rule,
-    Scope, Session, Verdict,
+    RuleLifetime, Session, Verdict,
 };
 use loggia_shell::{Parser, parse_pattern, plain_commands};
 use proptest::prelude::*;
@@ -105,7 +105,7 @@ fn rules_named(name: &str) -> Vec<Rule> {
         id: "rule".into(),
         matcher: matcher.clone(),
         allow,
-        scope: Scope::Configured,
+        scope: RuleLifetime::Configured,
         directory: None,
         principal: None,
     };
@@ -185,7 +185,7 @@ fn generous(line: &str) -> Vec<Rule> {
         id: "rule".into(),
         matcher,
         allow: true,
-        scope: Scope::Session,
+        scope: RuleLifetime::Session,
         directory: None,
         principal: None,
     };
@@ -218,7 +218,7 @@ proptest! {
                     id: "rule".into(),
                     matcher: Matcher::Command(CommandPattern::exact(command)),
                     allow: true,
-                    scope: Scope::Session,
+                    scope: RuleLifetime::Session,
                     directory: None,
                     principal: None,
                 });
@@ -236,14 +236,14 @@ proptest! {
         (access, details) in details(),
         mode in select(MODES.to_vec()),
         mut rules in prop::collection::vec(rules(), 0..6),
-        place in any::<prop::sample::Index>(),
+        position in any::<prop::sample::Index>(),
     ) {
         let matcher = match &details {
             Details::Edit(_) => Matcher::Edits,
             _ => Matcher::Tool("the_tool".into()),
         };
-        let denying = Rule { id: "no".into(), matcher, allow: false, scope: Scope::Configured, directory: None, principal: None };
-        rules.insert(place.index(rules.len() + 1), denying);
+        let denying = Rule { id: "no".into(), matcher, allow: false, scope: RuleLifetime::Configured, directory: None, principal: None };
+        rules.insert(position.index(rules.len() + 1), denying);
         let verdict = Policy { mode, rules, root: ROOT.into() }.judge("the_tool", access, &details, None, &Parser);
         prop_assert_eq!(word(&verdict), "deny");
     }

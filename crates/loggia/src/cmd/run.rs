@@ -44,7 +44,7 @@ pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
         loaded.origins.get("mode"),
         Some(config::Origin::Flag(_) | config::Origin::Variable(_))
     );
-    if chosen && loaded.config.mode.freedom() > Mode::Ask.freedom() {
+    if chosen && loaded.config.mode.permissiveness() > Mode::Ask.permissiveness() {
         require_person("choose what passes without a question")?;
     }
     loggia_agent::model::registry::open(&loaded.config.model, &app.workspace)

@@ -65,10 +65,10 @@ pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode
             let hub: Hub = app.hub(store, &config, "loggia sessions delete")?;
             for session in sessions {
                 let id = SessionId::from(session.as_str());
-                let copy = clones::copy_of(hub.store().as_ref(), &id).await;
+                let clone = clones::clone_of(hub.store().as_ref(), &id).await;
                 hub.delete(&id).await?;
-                let removed = clones::remove(copy).await;
-                removed.context("the session is deleted, its copy of the repository is not")?;
+                let removed = clones::remove(clone).await;
+                removed.context("the session is deleted, its clone of the repository is not")?;
                 writeln!(std::io::stdout(), "deleted {}", one_line(&session))?;
             }
         }
