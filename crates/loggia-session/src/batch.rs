@@ -132,7 +132,24 @@ fn concerned<'a>(session: &'a Session, event: &'a Event) -> [Option<&'a TaskId>;
         | Event::ApprovalAsked { .. }
         | Event::ApprovalAnswered { .. }
         | Event::CallEnded { .. } => [None, running],
-        _ => [None; 2],
+        Event::SessionOpened { .. }
+        | Event::SettingsChanged { .. }
+        | Event::PolicyAmended { .. }
+        | Event::SessionNamed { .. }
+        | Event::SessionClosed { .. }
+        | Event::PromptExpanded { .. }
+        | Event::TextAppended { .. }
+        | Event::ThoughtAppended { .. }
+        | Event::PlanUpdated { .. }
+        | Event::SourcesCited { .. }
+        | Event::UsageReported { .. }
+        | Event::CallProposed { .. }
+        | Event::CallStarted { .. }
+        | Event::CallOutput { .. }
+        | Event::ArtifactPublished { .. }
+        | Event::ContextCompacted { .. }
+        | Event::NoticeRaised { .. }
+        | Event::Unknown => [None; 2],
     }
 }
 

@@ -17,7 +17,7 @@ fn patched(origin: &Origin, revision: &str, patch: &[u8]) -> tempfile::TempDir {
 }
 
 #[tokio::test]
-async fn a_session_works_in_a_copy_and_publishes_its_changes() {
+async fn a_session_works_in_a_clone_and_publishes_its_changes() {
     let origin = Origin::new();
     let fixture = Fixture::new();
     let mut session = fixture.open(&origin.repository()).await;

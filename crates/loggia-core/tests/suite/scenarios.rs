@@ -53,16 +53,16 @@ scenarios! {
     commands_are_prompts => slash,
     a_summary_stands_for_what_was => compaction,
     a_session_gets_a_name => named,
-    a_conversation_is_compacted_by_itself => compacted,
+    a_conversation_is_compacted_automatically => compacted,
     a_command_from_a_file_becomes_a_prompt => custom_command,
-    a_session_works_in_a_copy_of_a_repository => repository,
+    a_session_works_in_a_clone_of_a_repository => repository,
     a_task_is_ready_before_its_message => task_opened,
-    a_task_that_is_ready_is_not_wanted_any_more => task_closed,
-    a_message_is_dealt_with_before_it_gets_here => screened,
+    a_ready_task_is_closed => task_closed,
+    a_message_is_screened_by_a_hook => screened,
     a_person_runs_a_line_of_their_own => own_line,
-    where_nobody_is_there_nobody_is_asked => unattended,
-    nobody_answers_in_time => expired,
-    nobody_answers_and_the_turn_is_cancelled => expired_turn,
+    an_unattended_session_asks_no_question => unattended,
+    a_question_expires => expired,
+    an_expired_question_cancels_the_turn => expired_turn,
 }
 
 /// The task id that the legacy service derives from the name `report-7` of this client.
