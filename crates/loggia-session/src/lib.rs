@@ -27,6 +27,6 @@ pub use index::{ListedTask, TaskMark, TaskPage, TaskPosition, TaskQuery};
 pub use log::{Events, Follower};
 pub use memory::MemoryStore;
 pub use ports::{
-    Agent, Append, Document, Lease, Listed, Owner, Principals, Store, StoreError, TurnOver,
+    Agent, Append, Document, Lease, Listed, Listing, Owner, Principals, Store, StoreError, TurnOver,
 };
 pub use turn::{Denied, PendingCall, Permit, Turn, TurnContext};

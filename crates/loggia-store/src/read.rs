@@ -206,7 +206,7 @@ pub fn list(
     connection: &Connection,
     path: &Path,
     limit: usize,
-) -> Result<(Vec<ports::Listed>, Option<StoreError>), StoreError> {
+) -> Result<ports::Listing, StoreError> {
     // One read transaction, so that table and index are of the same state.
     let transaction = connection.unchecked_transaction().map_err(|error| describe(error, path))?;
     let mut wrong = Vec::new();
@@ -226,12 +226,12 @@ pub fn list(
     }
     let newest = |listed: &(i64, ports::Listed)| (listed.0, listed.1.session.clone());
     found.sort_by_cached_key(|listed| std::cmp::Reverse(newest(listed)));
-    let listed = found.into_iter().map(|(_, listed)| listed).take(limit).collect();
+    let sessions = found.into_iter().map(|(_, listed)| listed).take(limit).collect();
     let damage = wrong.first().map(|first| {
         let detail = format!("the list of sessions may not be complete ({first})");
         StoreError::Damaged { file: path.display().to_string(), detail }
     });
-    Ok((listed, damage))
+    Ok(ports::Listing { sessions, damage })
 }
 
 /// The damage in words. Other errors end the read.

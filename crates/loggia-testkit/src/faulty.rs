@@ -8,7 +8,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use loggia_core::{Envelope, Seq, SessionId, TaskId};
 use loggia_session::{
-    Append, Document, Lease, Listed, Owner, Store, StoreError, TaskPage, TaskQuery,
+    Append, Document, Lease, Listing, Owner, Store, StoreError, TaskPage, TaskQuery,
 };
 use tokio::sync::watch;
 
@@ -206,9 +206,9 @@ impl Store for FaultyStore {
         self.inner.tasks(query)
     }
 
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {
+    fn list_readable(&self, limit: usize) -> BoxFuture<'_, Result<Listing, StoreError>> {
         self.called("list");
-        self.inner.list(limit)
+        self.inner.list_readable(limit)
     }
 
     fn delete(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -241,5 +241,17 @@ impl Store for FaultyStore {
 
     fn put(&self, document: Document) -> BoxFuture<'_, Result<(), StoreError>> {
         self.inner.put(document)
+    }
+
+    fn location(&self) -> String {
+        self.inner.location()
+    }
+
+    fn findings(&self) -> &[String] {
+        self.inner.findings()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.check()
     }
 }
