@@ -32,7 +32,7 @@ pub mod timeout;
 pub mod transcript;
 pub mod words;
 
-pub use approval::{AnswerMessage, Choice, ChoiceId, Edit, Question, Risk};
+pub use approval::{AnswerMessage, Choice, ChoiceId, Edit, KnownChoice, Question, Reach, Risk};
 pub use call::{Access, Artifact, CallFailure, CallOutcome, CallState, Details, FileDiff, Output};
 pub use command::{
     Cancel, Command, IfNotAnswer, LateUntil, Proposal, QueueBound, Refusal, Reply, Report,

@@ -112,7 +112,7 @@ async fn a_repository_with_too_many_files_is_not_checked_out() {
 
 /// A28: the turn fails unless the client names a directory of the clone.
 #[tokio::test]
-async fn a_session_works_only_in_a_directory_of_the_copy() {
+async fn a_session_works_only_in_a_directory_of_the_clone() {
     let origin = Origin::new();
     origin.put("deep/inside/x", "x");
     std::os::unix::fs::symlink("/etc", origin.path().join("out")).unwrap();

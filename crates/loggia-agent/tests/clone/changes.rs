@@ -57,7 +57,7 @@ async fn a_session_works_in_a_clone_and_publishes_its_changes() {
 }
 
 #[tokio::test]
-async fn an_unchanged_copy_is_reported_too() {
+async fn an_unchanged_clone_is_reported_too() {
     let origin = Origin::new();
     let fixture = Fixture::new();
     let mut session = fixture.open(&origin.repository()).await;

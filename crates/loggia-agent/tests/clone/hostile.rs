@@ -63,7 +63,7 @@ async fn no_program_of_a_repository_runs() {
 
 /// Configuration that a tool has written into the clone's `.git`.
 #[tokio::test]
-async fn no_program_of_a_changed_copy_runs() {
+async fn no_program_of_a_changed_clone_runs() {
     let directory = tempfile::tempdir().unwrap();
     let (program, mark) = marker(directory.path());
     let origin = Origin::new();

@@ -112,7 +112,7 @@ async fn a_cancelled_turn_leaves_nothing_behind() {
 
 /// An incomplete clone that a crash left is not used.
 #[tokio::test]
-async fn an_incomplete_copy_is_removed_and_created_again() {
+async fn an_incomplete_clone_is_removed_and_created_again() {
     let origin = Origin::new();
     let fixture = Fixture::new();
     let mut session = fixture.open(&origin.repository()).await;
@@ -130,7 +130,7 @@ async fn an_incomplete_copy_is_removed_and_created_again() {
 }
 
 #[tokio::test]
-async fn a_copy_that_is_not_kept_is_removed_after_its_turn() {
+async fn a_clone_that_is_not_kept_is_removed_after_its_turn() {
     let origin = Origin::new();
     let fixture = Fixture::with(|config| config.keep = CloneRetention::Never);
     let mut session = fixture.open(&origin.repository()).await;

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::approval::{AnswerMessage, ChoiceId, Edit, Question};
+use crate::approval::{AnswerMessage, ChoiceId, Edit, KnownChoice, Question};
 use crate::call::{Access, CallOutcome, CallState, Details};
 use crate::command::{
     Cancel, Command, Proposal, QueueBound, Refusal, Report, SHELL_PREFIX, SHELL_TOOL, Stamped,
@@ -236,7 +236,8 @@ impl Session {
             });
         }
         // Only the owner may add rules for the whole project.
-        if choice.0 == ChoiceId::PROCEED_ALWAYS_PROJECT && origin.guest().is_some() {
+        let lifetime = choice.known().and_then(KnownChoice::rule_lifetime);
+        if lifetime == Some(RuleLifetime::Project) && origin.guest().is_some() {
             let others = approval.choices.iter().filter(|offered| offered.id != *choice);
             return Err(Refusal::OwnerOnly {
                 given: choice.0.clone(),
@@ -666,11 +667,7 @@ fn always_rule(
     details: &Details,
     context: &Context<'_>,
 ) -> Option<Event> {
-    let scope = match choice.0.as_str() {
-        ChoiceId::PROCEED_ALWAYS => RuleLifetime::Session,
-        ChoiceId::PROCEED_ALWAYS_PROJECT => RuleLifetime::Project,
-        _ => return None,
-    };
+    let scope = choice.known()?.rule_lifetime()?;
     let matcher = policy::rule_for(tool, details, context.shell)?;
     let directory = match details {
         Details::Execute { directory, .. } => Some(directory.clone()),

@@ -1,10 +1,12 @@
 //! Verdicts of the policy: a table, and laws about what no rule can allow.
 
+use std::collections::HashSet;
+
 use loggia_core::policy::choices;
 use loggia_core::shell::CommandPattern;
 use loggia_core::{
-    Access, Authority, ChoiceId, Details, Event, FileDiff, Matcher, Mode, Policy, Risk, Rule,
-    RuleLifetime, Session, Verdict,
+    Access, Authority, ChoiceId, Details, Event, FileDiff, KnownChoice, Matcher, Mode, Policy,
+    Risk, Rule, RuleLifetime, Session, Verdict,
 };
 use loggia_shell::{Parser, parse_pattern, plain_commands};
 use proptest::prelude::*;
@@ -163,6 +165,25 @@ fn always_is_not_offered_at_high_risk() {
         assert!(offered.iter().all(|choice| !always.contains(&choice.id.0.as_str())), "{name}");
         assert!(offered.iter().any(|choice| choice.id.0 == ChoiceId::CANCEL), "{name}");
     }
+}
+
+#[test]
+fn every_offered_choice_is_known_or_an_option() {
+    let mut seen = Vec::new();
+    for name in ["run git log", "edit a file", "call mcp", "ask a person"] {
+        let (_, details) = call(name);
+        for choice in choices("the_tool", &details, Risk::Normal, &Parser) {
+            assert!(choice.id.known().is_some() || choice.id.0.starts_with("option_"), "{name}");
+            seen.extend(choice.id.known());
+        }
+    }
+    for choice in KnownChoice::ALL {
+        assert_eq!(KnownChoice::from_id(choice.id()), Some(choice));
+        assert!(seen.contains(&choice), "{choice:?} is never offered");
+    }
+    let keys: HashSet<_> = KnownChoice::ALL.iter().filter_map(|it| it.word_and_key()).collect();
+    let (words, letters): (HashSet<_>, HashSet<_>) = keys.iter().copied().unzip();
+    assert_eq!((words.len(), letters.len()), (keys.len(), keys.len()), "{keys:?}");
 }
 
 /// Pieces of command lines, most of them harmless alone.
