@@ -1,12 +1,12 @@
 //! Clones of repositories that sessions work in: created before the first turn, then kept or removed.
 //!
-//! The copy of the session `<name>` is the directory `<name>` below [`CloneConfig::directory`]. It is
+//! The clone of the session `<name>` is the directory `<name>` below [`CloneConfig::directory`]. It is
 //! created as `<name>.new` and renamed when it is complete, so a directory with the final name is always
 //! complete. Next to it is `<name>.base`: Loggia's own git directory with the cloned commit, which is
-//! independent of the copy's configuration. Before removal, directories are renamed to `<name>.gone-…`,
-//! so that a partly removed one is not mistaken for a copy.
+//! independent of the clone's configuration. Before removal, directories are renamed to `<name>.gone-…`,
+//! so that a partly removed one is not mistaken for a clone.
 //!
-//! Must not know: which client may request which repository, sessions, storage.
+//! Not here: which client may request which repository, sessions, storage.
 
 mod changes;
 mod clone_slots;
@@ -29,7 +29,7 @@ use loggia_core::{Artifact, Level, Part, Repository};
 use loggia_session::{Turn, TurnOver};
 use tokio::time::Instant;
 
-pub use disk::{copies, remove_copy};
+pub use disk::{list_clones, remove_clone};
 pub use source::{Lookup, SystemLookup};
 
 use crate::workspace::{ReservedDirs, Workspace};
@@ -38,13 +38,13 @@ use git::Git;
 
 /// The artifact with the agent's last reply.
 pub const OUTPUT: &str = "output.txt";
-/// The artifact with the changes in the copy.
+/// The artifact with the changes in the clone.
 pub const CHANGES: &str = "changes.patch";
 
 /// Settings of clones. Not `Debug`: the environment contains secrets.
 #[derive(Clone)]
 pub struct CloneConfig {
-    /// The directory of all copies.
+    /// The directory of all clones.
     pub directory: PathBuf,
     /// A command line that runs [`crate::guard::main`].
     pub guard: Vec<OsString>,
@@ -56,7 +56,7 @@ pub struct CloneConfig {
     /// Replaces the system's trusted certificates.
     pub ca_file: Option<PathBuf>,
     pub limits: CloneLimits,
-    pub keep: Keep,
+    pub keep: CloneRetention,
     pub lookup: Arc<dyn Lookup>,
     /// Nothing is cloned from these directories.
     pub reserved: ReservedDirs,
@@ -64,14 +64,14 @@ pub struct CloneConfig {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CloneLimits {
-    /// For one copy, from the first connection to the last file.
+    /// For one clone, from the first connection to the last file.
     pub time: Duration,
     pub bytes: u64,
     pub files: u64,
     /// The clone fails if the remote sends less than this many bytes a second for `stall_time`.
     pub stall_bytes: u64,
     pub stall_time: Duration,
-    /// For all copies together. A copy counts with its size when it was created.
+    /// For all clones together. A clone counts with its size when it was created.
     pub total_bytes: u64,
     pub count: u64,
 }
@@ -90,9 +90,9 @@ impl Default for CloneLimits {
     }
 }
 
-/// How long a copy stays.
+/// How long a clone stays.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keep {
+pub enum CloneRetention {
     /// Until its session is deleted.
     Always,
     /// Until its session has been unused for this many days.
@@ -134,33 +134,33 @@ impl From<CloneError> for TurnOver {
     }
 }
 
-/// The directories of one copy.
+/// The directories of one clone.
 #[derive(Debug, Clone)]
-struct CopyPaths {
-    copy: PathBuf,
-    /// The copy while it is created.
+struct ClonePaths {
+    clone: PathBuf,
+    /// The clone while it is created.
     new: PathBuf,
     base: PathBuf,
 }
 
-impl CopyPaths {
-    fn of(copy: &Path) -> Self {
+impl ClonePaths {
+    fn of(clone: &Path) -> Self {
         let with_suffix = |suffix: &str| {
-            let mut name = copy.as_os_str().to_owned();
+            let mut name = clone.as_os_str().to_owned();
             name.push(suffix);
             PathBuf::from(name)
         };
-        Self { copy: copy.to_owned(), new: with_suffix(".new"), base: with_suffix(".base") }
+        Self { clone: clone.to_owned(), new: with_suffix(".new"), base: with_suffix(".base") }
     }
 }
 
-/// One copy while it is created.
+/// One clone while it is created.
 struct Job<'a> {
     turn: &'a Turn,
     repository: &'a Repository,
-    paths: CopyPaths,
+    paths: ClonePaths,
     deadline: Instant,
-    /// The limit for this copy, or the rest of the limit for all copies.
+    /// The limit for this clone, or the rest of the limit for all clones.
     bytes: u64,
 }
 
@@ -178,20 +178,20 @@ impl Clones {
         Self { config, git, slots: CloneSlots::new(), reservation: Arc::default() }
     }
 
-    /// Creates the copy unless it exists. Leaves nothing behind if that fails.
+    /// Creates the clone unless it exists. Leaves nothing behind if that fails.
     pub(crate) async fn prepare(
         &self,
         turn: &Turn,
         path: &str,
         repository: &Repository,
     ) -> Result<(), TurnOver> {
-        let paths = CopyPaths::of(Path::new(path));
-        if disk::is_directory(&paths.copy).await {
+        let paths = ClonePaths::of(Path::new(path));
+        if disk::is_directory(&paths.clone).await {
             return Ok(());
         }
         let created = self.create(turn, repository, paths.clone()).await;
         if created.is_err() {
-            disk::remove(&paths.copy).await;
+            disk::remove(&paths.clone).await;
         }
         Ok(created?)
     }
@@ -200,7 +200,7 @@ impl Clones {
         &self,
         turn: &Turn,
         repository: &Repository,
-        paths: CopyPaths,
+        paths: ClonePaths,
     ) -> Result<(), CloneError> {
         let git = self.git()?;
         let url = repository.address().map_err(|why| refused("address", why))?;
@@ -246,8 +246,8 @@ impl Clones {
     }
 
     /// Removes the remains of an earlier attempt and reserves a directory. Returns the limit in bytes.
-    async fn reserve(&self, paths: &CopyPaths) -> Result<u64, CloneError> {
-        disk::remove(&paths.copy).await;
+    async fn reserve(&self, paths: &ClonePaths) -> Result<u64, CloneError> {
+        disk::remove(&paths.clone).await;
         let limits = &self.config.limits;
         let directory = &self.config.directory;
         let used = disk::reserve(&self.reservation, directory, &paths.new, limits.bytes).await?;
@@ -274,25 +274,25 @@ impl Clones {
         })
     }
 
-    /// At the end of a turn: publishes the result, and removes the copy if it is not kept.
+    /// At the end of a turn: publishes the result, and removes the clone if it is not kept.
     pub(crate) async fn conclude(&self, turn: &Turn, path: &str, reply: Option<&str>) {
-        let paths = CopyPaths::of(Path::new(path));
-        // A cancelled turn has no result; its changes stay in the copy.
+        let paths = ClonePaths::of(Path::new(path));
+        // A cancelled turn has no result; its changes stay in the clone.
         if !turn.stop().is_cancelled() {
             let _ = self.publish(turn, &paths, reply).await;
         }
-        if self.config.keep == Keep::Never {
-            disk::remove(&paths.copy).await;
+        if self.config.keep == CloneRetention::Never {
+            disk::remove(&paths.clone).await;
         }
     }
 
     async fn publish(
         &self,
         turn: &Turn,
-        paths: &CopyPaths,
+        paths: &ClonePaths,
         reply: Option<&str>,
     ) -> Result<(), TurnOver> {
-        if !disk::is_directory(&paths.copy).await {
+        if !disk::is_directory(&paths.clone).await {
             return Ok(());
         }
         if let Some(text) = reply.filter(|text| !text.trim().is_empty()) {
@@ -320,7 +320,7 @@ impl Clones {
     }
 }
 
-/// Opens the directory of a copy that a session works in.
+/// Opens the directory of a clone that a session works in.
 pub(crate) fn open(path: &str, repository: &Repository) -> Result<Workspace, TurnOver> {
     Ok(disk::open(Path::new(path), repository.directory.as_deref())?)
 }
@@ -352,11 +352,11 @@ fn refused(what: &str, why: &str) -> CloneError {
     CloneError::failed(format!("the repository's {what} {why}"))
 }
 
-/// When an incomplete copy last changed; None for a complete one. One whose removal has begun counts as
+/// When an incomplete clone last changed; None for a complete one. One whose removal has begun counts as
 /// infinitely old. Blocks.
 pub fn left_at(path: &Path) -> Option<std::time::SystemTime> {
-    let paths = CopyPaths::of(path);
-    if disk::exists(&paths.copy) {
+    let paths = ClonePaths::of(path);
+    if disk::exists(&paths.clone) {
         return None;
     }
     let changed = |path: &Path| path.symlink_metadata().and_then(|found| found.modified()).ok();

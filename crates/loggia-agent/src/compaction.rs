@@ -3,7 +3,7 @@
 //! `/compact` requests it; a turn that would not fit into the model's window begins with it. The model
 //! writes the summary, the log keeps everything, and nothing changes until the summary is complete.
 //!
-//! Must not know: the texts of the slash commands.
+//! Not here: the texts of the slash commands.
 
 use futures::StreamExt;
 use loggia_core::session::SUMMARY_LIMIT;

@@ -100,7 +100,27 @@ impl Conversation {
                     conversation.turns.retain(|turn| turn.started > *upto);
                     conversation.reported = 0;
                 }
-                _ => {}
+                Event::SessionOpened { .. }
+                | Event::SettingsChanged { .. }
+                | Event::PolicyAmended { .. }
+                | Event::SessionNamed { .. }
+                | Event::SessionClosed { .. }
+                | Event::TaskOpened { .. }
+                | Event::TaskClosed { .. }
+                | Event::PromptWithdrawn { .. }
+                | Event::PromptScreened { .. }
+                | Event::TurnEnded { .. }
+                | Event::ThoughtAppended { .. }
+                | Event::PlanUpdated { .. }
+                | Event::SourcesCited { .. }
+                | Event::UsageReported { window: None, .. }
+                | Event::ApprovalAsked { .. }
+                | Event::ApprovalAnswered { .. }
+                | Event::CallStarted { .. }
+                | Event::CallOutput { .. }
+                | Event::ArtifactPublished { .. }
+                | Event::NoticeRaised { .. }
+                | Event::Unknown => {}
             }
         }
         match conversation.turns.last_mut() {

@@ -53,7 +53,7 @@ struct FoundCommand {
 /// A directory with command files.
 struct CommandDirectory<'a> {
     root: &'a Workspace,
-    place: WorkspacePath,
+    path: WorkspacePath,
     /// The prefix of file names that are shown to people.
     shown: String,
 }
@@ -116,7 +116,7 @@ impl CommandFiles {
         }
         if let Ok(root) = Workspace::open(&self.user) {
             let shown = shown(&self.user.to_string_lossy());
-            let directory = CommandDirectory { root: &root, place: WorkspacePath::root(), shown };
+            let directory = CommandDirectory { root: &root, path: WorkspacePath::root(), shown };
             directory.collect(&mut search);
         }
         search.found.sort_by(|a, b| a.command.name.cmp(&b.command.name));
@@ -139,9 +139,9 @@ fn project_directory<'a>(
     path: &str,
     search: &mut Search,
 ) -> Option<CommandDirectory<'a>> {
-    let place = root.locate(path).ok()?;
-    match root.open_directory(&place) {
-        Ok(_) => Some(CommandDirectory { root, shown: String::new(), place }),
+    let path = root.locate(path).ok()?;
+    match root.open_directory(&path) {
+        Ok(_) => Some(CommandDirectory { root, shown: String::new(), path }),
         Err(error) if error.kind == WorkspaceErrorKind::NotFound => None,
         Err(error) => {
             search.note(error.message);
@@ -167,8 +167,8 @@ fn not_trusted(names: &[String]) -> Option<String> {
 impl CommandDirectory<'_> {
     /// Adds the commands of this directory.
     fn collect(&self, search: &mut Search) {
-        for (place, name) in self.files(search) {
-            let source = self.source(&place);
+        for (path, name) in self.files(search) {
+            let source = self.source(&path);
             if is_taken(&name) {
                 search.note(format!("`{source}`: `/{name}` is a built-in command"));
                 continue;
@@ -183,7 +183,7 @@ impl CommandDirectory<'_> {
                 search.note(format!("`{source}`: there are {MOST_COMMANDS} commands already"));
                 return;
             }
-            match self.read(&place) {
+            match self.read(&path) {
                 Ok(file) => {
                     let command = CustomCommand {
                         name,
@@ -203,22 +203,22 @@ impl CommandDirectory<'_> {
         }
     }
 
-    fn read(&self, place: &WorkspacePath) -> Result<CommandFile, FileError> {
+    fn read(&self, path: &WorkspacePath) -> Result<CommandFile, FileError> {
         let bytes =
-            self.root.open_file(place).and_then(|mut file| file.read_whole(place, FILE_LIMIT));
+            self.root.open_file(path).and_then(|mut file| file.read_whole(path, FILE_LIMIT));
         let bytes = bytes.map_err(|error| FileError::whole(error.message))?;
         let text =
             String::from_utf8(bytes).map_err(|_| FileError::whole("it is not UTF-8 text"))?;
-        match place.as_str().ends_with(".toml") {
+        match path.as_str().ends_with(".toml") {
             true => file::toml(&text),
             false => file::markdown(&text),
         }
     }
 
-    fn source(&self, place: &WorkspacePath) -> String {
+    fn source(&self, path: &WorkspacePath) -> String {
         match self.shown.is_empty() {
-            true => place.to_string(),
-            false => format!("{}/{place}", self.shown),
+            true => path.to_string(),
+            false => format!("{}/{path}", self.shown),
         }
     }
 
@@ -226,7 +226,7 @@ impl CommandDirectory<'_> {
     fn files(&self, search: &mut Search) -> Vec<(WorkspacePath, String)> {
         let mut files = Vec::new();
         let mut left = MOST_ENTRIES;
-        self.enter(&self.place, "", DEEPEST, &mut left, &mut files, search);
+        self.enter(&self.path, "", DEEPEST, &mut left, &mut files, search);
         files
     }
 
@@ -256,14 +256,14 @@ impl CommandDirectory<'_> {
         }
         entries.sort_by(|(a, _), (b, _)| a.cmp(b));
         for (name, kind) in entries {
-            let place = directory.child(&name);
+            let path = directory.child(&name);
             // A link to a directory is not entered. A link to a file must stay inside the root.
-            let unknown = kind == FileType::Unknown && self.root.open_directory(&place).is_ok();
+            let unknown = kind == FileType::Unknown && self.root.open_directory(&path).is_ok();
             if kind == FileType::Directory || unknown {
                 let below = format!("{namespace}{name}:");
                 match depth.checked_sub(1) {
-                    Some(depth) => self.enter(&place, &below, depth, left, files, search),
-                    None => search.note(format!("`{}`: too deep", self.source(&place))),
+                    Some(depth) => self.enter(&path, &below, depth, left, files, search),
+                    None => search.note(format!("`{}`: too deep", self.source(&path))),
                 }
                 continue;
             }
@@ -272,10 +272,10 @@ impl CommandDirectory<'_> {
             };
             let name = format!("{namespace}{stem}");
             match is_custom_name(&name) && name.len() <= LONGEST_NAME {
-                true => files.push((place, name)),
+                true => files.push((path, name)),
                 false => search.note(format!(
                     "`{}`: a name may contain only letters, digits, `-`, `_` and `.`",
-                    self.source(&place)
+                    self.source(&path)
                 )),
             }
         }

@@ -16,7 +16,7 @@
 //! inside, and when it ends the kernel kills the rest. If namespaces are not permitted, the guard
 //! becomes the reaper of all orphans and kills its descendants until none is left.
 //!
-//! Must not know: tokio, the workspace, sessions, secrets.
+//! Not here: tokio, the workspace, sessions, secrets.
 
 mod cgroup;
 mod descendants;

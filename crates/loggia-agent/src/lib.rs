@@ -2,7 +2,7 @@
 //!
 //! [`NativeAgent`] is the agent; [`model::Model`] and [`tool::Tool`] are its two ports.
 //!
-//! Must not know: clients, protocols that Loggia serves, storage.
+//! Not here: clients, protocols that Loggia serves, storage.
 
 mod child;
 pub mod clone;

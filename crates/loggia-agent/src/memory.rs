@@ -151,9 +151,9 @@ fn read_own(workspace: &Workspace, name: &str) -> Result<String, Content> {
         WorkspaceErrorKind::NotFound => Content::Missing,
         _ => Content::Unreadable { why: error.message },
     };
-    let place = workspace.locate(name).map_err(unreadable)?;
-    let mut file = workspace.open_file(&place).map_err(unreadable)?;
-    let bytes = file.read_whole(&place, FILE_LIMIT).map_err(unreadable)?;
+    let path = workspace.locate(name).map_err(unreadable)?;
+    let mut file = workspace.open_file(&path).map_err(unreadable)?;
+    let bytes = file.read_whole(&path, FILE_LIMIT).map_err(unreadable)?;
     text(bytes)
 }
 

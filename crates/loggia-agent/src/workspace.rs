@@ -4,7 +4,7 @@
 //! one step ([`resolver`]), so neither a symbolic link nor a concurrent rename leads out of it.
 //! Everything here blocks: tools call it from blocking threads.
 //!
-//! What must not be here: tools, permits, approvals, models.
+//! Not here: tools, permits, approvals, models.
 
 mod error;
 mod path;
@@ -91,9 +91,9 @@ impl Workspace {
     }
 
     /// The absolute path, for people.
-    pub fn absolute(&self, place: &WorkspacePath) -> String {
-        let path = if place.is_root() { self.path.clone() } else { self.path.join(place.as_str()) };
-        path.to_string_lossy().into_owned()
+    pub fn absolute(&self, path: &WorkspacePath) -> String {
+        let full = if path.is_root() { self.path.clone() } else { self.path.join(path.as_str()) };
+        full.to_string_lossy().into_owned()
     }
 
     /// Parses a path that a tool was given: relative to the workspace, or absolute and inside it.
@@ -126,45 +126,45 @@ impl Workspace {
     }
 
     /// Opens a regular file for reading. Follows links that stay inside the workspace.
-    pub fn open_file(&self, place: &WorkspacePath) -> Result<OpenFile, WorkspaceError> {
+    pub fn open_file(&self, path: &WorkspacePath) -> Result<OpenFile, WorkspaceError> {
         self.check()?;
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let opened = self.resolver.open(self.root.as_fd(), place, flags, Links::Follow);
-        let fd = opened.map_err(|errno| self.explain(errno, place))?;
-        self.check_not_reserved(&fd, place)?;
-        let stat = regular(&fd, place)?;
+        let opened = self.resolver.open(self.root.as_fd(), path, flags, Links::Follow);
+        let fd = opened.map_err(|errno| self.explain(errno, path))?;
+        self.check_not_reserved(&fd, path)?;
+        let stat = regular(&fd, path)?;
         Ok(OpenFile { file: File::from(fd), size: stat.st_size.unsigned_abs() })
     }
 
     /// A directory to list or to work in.
-    pub fn open_directory(&self, place: &WorkspacePath) -> Result<OwnedFd, WorkspaceError> {
-        self.directory(place, Links::Follow)
+    pub fn open_directory(&self, path: &WorkspacePath) -> Result<OwnedFd, WorkspaceError> {
+        self.directory(path, Links::Follow)
     }
 
     /// The same, but the path must not contain links, so that it opens the directory that was shown.
-    pub fn open_real_directory(&self, place: &WorkspacePath) -> Result<OwnedFd, WorkspaceError> {
-        self.directory(place, Links::Refuse)
+    pub fn open_real_directory(&self, path: &WorkspacePath) -> Result<OwnedFd, WorkspaceError> {
+        self.directory(path, Links::Refuse)
     }
 
-    fn directory(&self, place: &WorkspacePath, links: Links) -> Result<OwnedFd, WorkspaceError> {
+    fn directory(&self, path: &WorkspacePath, links: Links) -> Result<OwnedFd, WorkspaceError> {
         self.check()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let opened = self.resolver.open(self.root.as_fd(), place, flags, links);
-        let opened = opened.map_err(|errno| self.explain(errno, place))?;
-        self.check_not_reserved(&opened, place)?;
+        let opened = self.resolver.open(self.root.as_fd(), path, flags, links);
+        let opened = opened.map_err(|errno| self.explain(errno, path))?;
+        self.check_not_reserved(&opened, path)?;
         Ok(opened)
     }
 
     /// The path of a directory with all links resolved. A person must see the real path, because a link
     /// named `docs` may lead to `.git/hooks`.
-    pub fn real_directory(&self, place: &WorkspacePath) -> Result<WorkspacePath, WorkspaceError> {
-        let fd = self.open_directory(place)?;
-        self.name_of(&fd, place)
+    pub fn real_directory(&self, path: &WorkspacePath) -> Result<WorkspacePath, WorkspaceError> {
+        let fd = self.open_directory(path)?;
+        self.name_of(&fd, path)
     }
 
     /// The path of a file to write with all links resolved. The file need not exist.
-    pub fn real_file(&self, place: &WorkspacePath) -> Result<WorkspacePath, WorkspaceError> {
-        let Some((parent, name)) = place.split() else {
+    pub fn real_file(&self, path: &WorkspacePath) -> Result<WorkspacePath, WorkspaceError> {
+        let Some((parent, name)) = path.split() else {
             return Err(WorkspaceError::new(Kind::NotAFile, "the workspace itself is not a file"));
         };
         let mut missing: Vec<String> = vec![name.to_owned()];
@@ -182,56 +182,52 @@ impl Workspace {
         };
         // A dangling link also looks missing, and must not be written through later.
         if missing.last().is_some_and(|name| resolver::is_symlink(fd.as_fd(), name)) {
-            return Err(self.explain(Errno::LOOP, place));
+            return Err(self.explain(Errno::LOOP, path));
         }
         let real = self.name_of(&fd, &ancestor)?;
-        let real = missing.iter().rev().fold(real, |place, name| place.child(name));
+        let real = missing.iter().rev().fold(real, |path, name| path.child(name));
         self.check_not_reserved_path(&real)?;
         Ok(real)
     }
 
-    fn name_of(
-        &self,
-        fd: &OwnedFd,
-        place: &WorkspacePath,
-    ) -> Result<WorkspacePath, WorkspaceError> {
+    fn name_of(&self, fd: &OwnedFd, path: &WorkspacePath) -> Result<WorkspacePath, WorkspaceError> {
         if self.resolver == Resolver::Stepwise {
-            return Ok(place.clone());
+            return Ok(path.clone());
         }
-        let (Some(root), Some(path)) = (path_of(&self.root), path_of(fd)) else {
+        let (Some(root), Some(real)) = (path_of(&self.root), path_of(fd)) else {
             // Without /proc the real path is unknown, but a path without links is its own real path.
-            self.open_real_directory(place)?;
-            return Ok(place.clone());
+            self.open_real_directory(path)?;
+            return Ok(path.clone());
         };
-        path::locate(&path, &[Path::new(&root)])
+        path::locate(&real, &[Path::new(&root)])
     }
 
     /// The message for an error of opening a path.
-    fn explain(&self, errno: Errno, place: &WorkspacePath) -> WorkspaceError {
+    fn explain(&self, errno: Errno, path: &WorkspacePath) -> WorkspaceError {
         let (kind, message) = match errno {
             Errno::XDEV => {
-                (Kind::OutsideWorkspace, format!("`{place}` leads outside the workspace"))
+                (Kind::OutsideWorkspace, format!("`{path}` leads outside the workspace"))
             }
             Errno::LOOP => (
                 Kind::Symlink,
                 format!(
-                    "`{place}` is or passes through a symbolic link: name the file that it points to"
+                    "`{path}` is or passes through a symbolic link: name the file that it points to"
                 ),
             ),
-            Errno::NOENT => (Kind::NotFound, format!("there is no `{place}` in the workspace")),
+            Errno::NOENT => (Kind::NotFound, format!("there is no `{path}` in the workspace")),
             Errno::NOTDIR => {
-                (Kind::NotADirectory, format!("`{place}`, or a part of it, is not a directory"))
+                (Kind::NotADirectory, format!("`{path}`, or a part of it, is not a directory"))
             }
-            Errno::ISDIR => (Kind::NotAFile, format!("`{place}` is a directory, not a file")),
+            Errno::ISDIR => (Kind::NotAFile, format!("`{path}` is a directory, not a file")),
             Errno::NXIO | Errno::NODEV => {
-                (Kind::NotAFile, format!("`{place}` is a socket or a device, not a file"))
+                (Kind::NotAFile, format!("`{path}` is a socket or a device, not a file"))
             }
-            Errno::NAMETOOLONG => (Kind::InvalidPath, format!("the name `{place}` is too long")),
+            Errno::NAMETOOLONG => (Kind::InvalidPath, format!("the name `{path}` is too long")),
             Errno::ACCESS | Errno::PERM => {
-                (Kind::Denied, format!("the system does not allow opening `{place}`"))
+                (Kind::Denied, format!("the system does not allow opening `{path}`"))
             }
-            Errno::ROFS => (Kind::ReadOnly, format!("`{place}` is on a read-only file system")),
-            other => (Kind::Io, format!("cannot open `{place}`: {}", std::io::Error::from(other))),
+            Errno::ROFS => (Kind::ReadOnly, format!("`{path}` is on a read-only file system")),
+            other => (Kind::Io, format!("cannot open `{path}`: {}", std::io::Error::from(other))),
         };
         WorkspaceError::new(kind, message)
     }
@@ -245,8 +241,8 @@ fn path_of(fd: &OwnedFd) -> Option<String> {
 }
 
 /// Fails unless it is a regular file. Reading anything else could block, never end or have an effect.
-fn regular(fd: &OwnedFd, place: &WorkspacePath) -> Result<Stat, WorkspaceError> {
-    let stat = fstat(fd).map_err(|errno| io_error(errno, place))?;
+fn regular(fd: &OwnedFd, path: &WorkspacePath) -> Result<Stat, WorkspaceError> {
+    let stat = fstat(fd).map_err(|errno| io_error(errno, path))?;
     let what = match FileType::from_raw_mode(stat.st_mode) {
         FileType::RegularFile => {
             if fstatfs(fd).is_ok_and(|system| system.f_type == PROC) {
@@ -264,12 +260,12 @@ fn regular(fd: &OwnedFd, place: &WorkspacePath) -> Result<Stat, WorkspaceError> 
     };
     Err(WorkspaceError::new(
         Kind::NotAFile,
-        format!("`{place}` is {what}, not a regular file: only regular files are read or written"),
+        format!("`{path}` is {what}, not a regular file: only regular files are read or written"),
     ))
 }
 
-fn io_error(error: impl Into<std::io::Error>, place: &WorkspacePath) -> WorkspaceError {
-    WorkspaceError::new(Kind::Io, format!("`{place}`: {}", error.into()))
+fn io_error(error: impl Into<std::io::Error>, path: &WorkspacePath) -> WorkspaceError {
+    WorkspaceError::new(Kind::Io, format!("`{path}`: {}", error.into()))
 }
 
 impl OpenFile {
@@ -277,11 +273,11 @@ impl OpenFile {
     /// reading, because a file may grow.
     pub fn read_whole(
         &mut self,
-        place: &WorkspacePath,
+        path: &WorkspacePath,
         limit: u64,
     ) -> Result<Vec<u8>, WorkspaceError> {
         let too_large = |size: u64| {
-            let message = format!("`{place}` has {size} bytes; the limit is {limit}");
+            let message = format!("`{path}` has {size} bytes; the limit is {limit}");
             WorkspaceError::new(Kind::TooLarge, message)
         };
         if self.size > limit {
@@ -289,7 +285,7 @@ impl OpenFile {
         }
         let mut bytes = Vec::new();
         let read = (&mut self.file).take(limit + 1).read_to_end(&mut bytes);
-        read.map_err(|error| io_error(error, place))?;
+        read.map_err(|error| io_error(error, path))?;
         if bytes.len() as u64 > limit { Err(too_large(bytes.len() as u64)) } else { Ok(bytes) }
     }
 }

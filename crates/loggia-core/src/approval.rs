@@ -5,6 +5,7 @@ use sha2::{Digest, Sha256};
 
 use crate::call::Details;
 use crate::id::{ApprovalId, CallId};
+use crate::policy::RuleLifetime;
 
 /// How risky a call is. It determines which answers are offered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -30,6 +31,87 @@ impl ChoiceId {
 
     pub fn proceeds(&self) -> bool {
         self.0 != Self::CANCEL
+    }
+
+    /// None for an option of a question and for an id of a newer version.
+    pub fn known(&self) -> Option<KnownChoice> {
+        KnownChoice::from_id(&self.0)
+    }
+}
+
+/// The answers that Loggia itself offers, with all that screens and protocols need to know about them. Match it without
+/// a `_` arm: the compiler then names each screen and protocol that does not cover a new answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KnownChoice {
+    ProceedOnce,
+    ProceedAlways,
+    ProceedAlwaysProject,
+    Cancel,
+    Answer,
+}
+
+/// What an answer allows, from the least to the most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Reach {
+    /// This call.
+    Call,
+    /// This call, and by a rule others of the session.
+    Session,
+    /// This call, and by a rule others in the workspace.
+    Project,
+}
+
+impl KnownChoice {
+    pub const ALL: [Self; 5] = [
+        Self::ProceedOnce,
+        Self::ProceedAlways,
+        Self::ProceedAlwaysProject,
+        Self::Cancel,
+        Self::Answer,
+    ];
+
+    pub fn from_id(id: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|choice| choice.id() == id)
+    }
+
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::ProceedOnce => ChoiceId::PROCEED_ONCE,
+            Self::ProceedAlways => ChoiceId::PROCEED_ALWAYS,
+            Self::ProceedAlwaysProject => ChoiceId::PROCEED_ALWAYS_PROJECT,
+            Self::Cancel => ChoiceId::CANCEL,
+            Self::Answer => ChoiceId::ANSWER,
+        }
+    }
+
+    /// The word that a person types for it, and its key. None if the person types the answer itself.
+    pub fn word_and_key(self) -> Option<(&'static str, char)> {
+        match self {
+            Self::ProceedOnce => Some(("yes", 'y')),
+            Self::ProceedAlways => Some(("always", 'a')),
+            Self::ProceedAlwaysProject => Some(("project", 'p')),
+            Self::Cancel => Some(("no", 'n')),
+            Self::Answer => None,
+        }
+    }
+
+    /// None if it allows no call.
+    pub fn reach(self) -> Option<Reach> {
+        match self {
+            Self::ProceedOnce => Some(Reach::Call),
+            Self::ProceedAlways => Some(Reach::Session),
+            Self::ProceedAlwaysProject => Some(Reach::Project),
+            Self::Cancel | Self::Answer => None,
+        }
+    }
+
+    /// The lifetime of the rule that it adds, if it adds one.
+    pub fn rule_lifetime(self) -> Option<RuleLifetime> {
+        match self.reach()? {
+            Reach::Call => None,
+            Reach::Session => Some(RuleLifetime::Session),
+            Reach::Project => Some(RuleLifetime::Project),
+        }
     }
 }
 

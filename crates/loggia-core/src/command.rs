@@ -6,7 +6,9 @@ use serde_json::Value;
 use crate::approval::{AnswerMessage, ChoiceId, Edit, Question};
 use crate::call::{Access, Artifact, CallOutcome, Details};
 use crate::content::Content;
-use crate::event::{Amendment, CloseReason, Level, Screening, Source, Step, TurnOutcome, Usage};
+use crate::event::{
+    Amendment, CloseReason, Level, PlanStep, Screening, Source, TurnOutcome, Usage,
+};
 use crate::id::{
     ApprovalId, CallId, FreshIds, MessageId, Millis, PromptId, RuleId, TaskId, TurnId,
 };
@@ -169,7 +171,7 @@ pub enum Report {
         text: String,
     },
     Plan {
-        steps: Vec<Step>,
+        steps: Vec<PlanStep>,
     },
     Cite {
         sources: Vec<Source>,
@@ -270,13 +272,13 @@ pub enum QueueBound {
 impl QueueBound {
     fn describe(self, queued: usize) -> String {
         match self {
-            Self::Prompts => format!("{queued} prompts are waiting already"),
+            Self::Prompts => format!("{queued} prompts are already queued"),
             Self::Share => {
-                format!("{queued} prompts of yours are waiting already, one client's share")
+                format!("{queued} of your prompts are already queued, the limit for one client")
             }
             Self::Bytes => "the prompts that run or wait are too large together".to_owned(),
             Self::ShareBytes => {
-                "your prompts that run or wait are larger together than one client's share"
+                "your prompts that run or wait are larger together than the limit for one client"
                     .to_owned()
             }
         }

@@ -103,7 +103,7 @@ pub enum Event {
     },
     PlanUpdated {
         turn: TurnId,
-        steps: Vec<Step>,
+        steps: Vec<PlanStep>,
     },
     SourcesCited {
         turn: TurnId,
@@ -273,7 +273,7 @@ pub enum Level {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Step {
+pub struct PlanStep {
     pub text: String,
     pub state: StepState,
 }

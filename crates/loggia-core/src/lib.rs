@@ -5,7 +5,7 @@
 //! follow a durable event, and [`Session::recover`] returns the events to append when a log is
 //! reopened after a crash.
 //!
-//! What must not be here: a runtime, a clock, a file, a socket, a lock, a channel, randomness, a
+//! Not here: a runtime, a clock, a file, a socket, a lock, a channel, randomness, a
 //! parser of shell lines ([`shell`] is the port for it), and the types of any protocol. Time, origin
 //! and the seed for new ids come with the command ([`Stamped`]); the same log always folds to the
 //! same state.
@@ -32,7 +32,7 @@ pub mod timeout;
 pub mod transcript;
 pub mod words;
 
-pub use approval::{AnswerMessage, Choice, ChoiceId, Edit, Question, Risk};
+pub use approval::{AnswerMessage, Choice, ChoiceId, Edit, KnownChoice, Question, Reach, Risk};
 pub use call::{Access, Artifact, CallFailure, CallOutcome, CallState, Details, FileDiff, Output};
 pub use command::{
     Cancel, Command, IfNotAnswer, LateUntil, Proposal, QueueBound, Refusal, Reply, Report,
@@ -40,8 +40,8 @@ pub use command::{
 };
 pub use content::{Content, Part};
 pub use event::{
-    Amendment, Authority, CloseReason, Durability, Envelope, Event, Level, Screening, Source, Step,
-    StepState, TurnOutcome, Usage,
+    Amendment, Authority, CloseReason, Durability, Envelope, Event, Level, PlanStep, Screening,
+    Source, StepState, TurnOutcome, Usage,
 };
 pub use id::{
     ApprovalId, CallId, ClientId, FreshIds, MessageId, Millis, PromptId, RuleId, Seq, SessionId,
@@ -49,7 +49,7 @@ pub use id::{
 };
 pub use name::{NameError, SessionName};
 pub use origin::{Origin, Surface};
-pub use policy::{Matcher, Mode, Policy, Rule, Scope, Verdict};
+pub use policy::{Matcher, Mode, Policy, Rule, RuleLifetime, Verdict};
 pub use prices::{Amount, Price, Prices, Rate, UsageByModel};
 pub use repository::Repository;
 pub use session::effect::{Effect, effects};

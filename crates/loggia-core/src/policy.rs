@@ -38,7 +38,7 @@ impl Mode {
     }
 
     /// Orders modes by how much they allow.
-    pub fn freedom(self) -> u8 {
+    pub fn permissiveness(self) -> u8 {
         match self {
             Mode::Plan => 0,
             Mode::Ask => 1,
@@ -53,7 +53,7 @@ pub struct Rule {
     pub id: RuleId,
     pub matcher: Matcher,
     pub allow: bool,
-    pub scope: Scope,
+    pub scope: RuleLifetime,
     /// The directory in which a command rule allows, as a real path; None: the workspace's root.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
@@ -64,7 +64,7 @@ pub struct Rule {
 
 impl Rule {
     /// Whether it applies to calls for a prompt of this guest; None: a prompt of the owner.
-    pub fn serves(&self, guest: Option<&str>) -> bool {
+    pub fn applies_to(&self, guest: Option<&str>) -> bool {
         self.principal.is_none() || self.principal.as_deref() == guest
     }
 
@@ -73,7 +73,7 @@ impl Rule {
         guest.is_none() || self.principal.as_deref() == guest
     }
 
-    fn holds_in(&self, directory: &str, root: &str) -> bool {
+    fn applies_in(&self, directory: &str, root: &str) -> bool {
         self.directory.as_deref().unwrap_or(root) == directory
     }
 
@@ -104,10 +104,10 @@ pub enum Matcher {
     Tool(String),
 }
 
-/// The lifetime and the source of a rule.
+/// How long a rule lives, and where it comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Scope {
+pub enum RuleLifetime {
     Session,
     /// Remembered for the workspace until revoked.
     Project,
@@ -204,7 +204,7 @@ impl Policy {
         shell: &dyn ShellParser,
     ) -> Option<Verdict> {
         let allows = |wanted: &dyn Fn(&Rule) -> bool| {
-            self.rules.iter().find(|rule| rule.allow && rule.serves(guest) && wanted(rule))
+            self.rules.iter().find(|rule| rule.allow && rule.applies_to(guest) && wanted(rule))
         };
         let rule = match details {
             Details::Execute { command, directory } => {
@@ -213,7 +213,7 @@ impl Policy {
                 for plain in &commands {
                     last = Some(allows(&|rule| {
                         let fits = matches!(&rule.matcher, Matcher::Command(pattern) if pattern.matches(plain));
-                        fits && rule.holds_in(directory, &self.root)
+                        fits && rule.applies_in(directory, &self.root)
                     })?);
                 }
                 last?

@@ -1,6 +1,6 @@
 //! The cost of tokens by configured prices. Amounts are integers, so sums are exact.
 //!
-//! What must not be here: built-in prices.
+//! Not here: built-in prices.
 
 use std::collections::BTreeMap;
 use std::fmt;

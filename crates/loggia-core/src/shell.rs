@@ -1,6 +1,6 @@
 //! Command rules, and the port through which the policy reads shell lines.
 //!
-//! What must not be here: parsing. `loggia-shell` implements [`ShellParser`], so that the core does
+//! Not here: parsing. `loggia-shell` implements [`ShellParser`], so that the core does
 //! not depend on a parser.
 
 use std::fmt;

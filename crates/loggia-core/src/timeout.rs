@@ -1,6 +1,6 @@
 //! How long a question may stay open, and what happens then.
 //!
-//! What must not be here: a clock. The session's actor has the timer and sends
+//! Not here: a clock. The session's actor has the timer and sends
 //! [`crate::Command::Expire`].
 
 use std::fmt;

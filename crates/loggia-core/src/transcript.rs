@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::approval::ChoiceId;
 use crate::call::{CallOutcome, CallState, Details};
-use crate::event::{Authority, Envelope, Event, Level, Screening, Source, Step, TurnOutcome};
+use crate::event::{Authority, Envelope, Event, Level, PlanStep, Screening, Source, TurnOutcome};
 use crate::id::{CallId, Millis, PromptId, Seq};
 use crate::name::SessionName;
 use crate::origin::{Origin, Surface};
@@ -32,7 +32,7 @@ pub enum CellBody {
     Prompt { text: String, queued: bool, withdrawn: bool },
     Text { text: String },
     Thought { subject: String, text: String },
-    Plan { steps: Vec<Step> },
+    Plan { steps: Vec<PlanStep> },
     Sources { sources: Vec<Source> },
     Call(Box<CallCell>),
     Notice { level: Level, text: String },

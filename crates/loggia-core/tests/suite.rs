@@ -8,6 +8,7 @@
 )]
 
 mod suite {
+    mod event_reference;
     mod generate;
     mod grants;
     mod laws;

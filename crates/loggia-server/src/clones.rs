@@ -1,6 +1,6 @@
 //! Which repositories a client may have cloned, and where the clone will be. Decided before the session is created.
 //!
-//! What must not be here: git, and the clone itself, which the session's first turn makes.
+//! Not here: git, and the clone itself, which the session's first turn makes.
 
 use std::path::{Path, PathBuf};
 

@@ -4,7 +4,7 @@
 //! [`Server::ask`](state::Server::ask) puts that to the hub. The answer is a value, or frames that are read by cursor from a
 //! shared [`projection`].
 //!
-//! What must not be here: the meaning of an event, a protocol's rules (both are in `loggia-wire`), a decision about a
+//! Not here: the meaning of an event, a protocol's rules (both are in `loggia-wire`), a decision about a
 //! session, a second state beside the log.
 
 mod access;

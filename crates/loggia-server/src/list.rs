@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use futures::StreamExt;
 use loggia_core::{Millis, SessionId, TaskId, TaskView};
-use loggia_session::{HubError, ListedTask, StoreError, TaskPage, TaskPlace, TaskQuery};
+use loggia_session::{HubError, ListedTask, StoreError, TaskPage, TaskPosition, TaskQuery};
 use loggia_wire::{
     Condition, HistoryLength, ListTasks, Projector, StatusFilter, TaskDetail, View, Violation,
     WireError, reply,
@@ -44,7 +44,7 @@ impl Server {
         let (tasks, seen) = self.shown(&page.tasks, &list, view, caller, counted).await?;
         let more = page.more || seen < page.tasks.len();
         let last = seen.checked_sub(1).and_then(|last| page.tasks.get(last));
-        let next = last.filter(|_| more).map(|last| write_token(&last.place));
+        let next = last.filter(|_| more).map(|last| write_token(&last.position));
         Ok(Reply::Value(reply::page(tasks, next, list.page_size, total)))
     }
 
@@ -52,7 +52,7 @@ impl Server {
     async fn query(
         &self,
         list: &ListTasks,
-        after: Option<TaskPlace>,
+        after: Option<TaskPosition>,
         caller: &Caller,
     ) -> Result<Option<TaskQuery>, WireError> {
         let (session, principal) = match (&self.sessions, &list.session) {
@@ -88,10 +88,10 @@ impl Server {
         counted: BytePermit,
     ) -> Result<(Vec<Value>, usize), WireError> {
         let mut sessions: Vec<(&SessionId, Vec<TaskId>)> = Vec::new();
-        for ListedTask { session, place, .. } in page {
+        for ListedTask { session, position, .. } in page {
             match sessions.iter_mut().find(|(known, _)| *known == session) {
-                Some((_, tasks)) => tasks.push(place.task.clone()),
-                None => sessions.push((session, vec![place.task.clone()])),
+                Some((_, tasks)) => tasks.push(position.task.clone()),
+                None => sessions.push((session, vec![position.task.clone()])),
             }
         }
         let mut reading = Vec::with_capacity(sessions.len());
@@ -101,15 +101,15 @@ impl Server {
         let mut reading = futures::stream::iter(reading).buffered(AT_A_TIME);
         let mut found: HashMap<TaskId, Found> = HashMap::new();
         let (mut tasks, mut bytes_left) = (Vec::new(), PAGE_BYTES);
-        for (index, ListedTask { session, place, .. }) in page.iter().enumerate() {
+        for (index, ListedTask { session, position, .. }) in page.iter().enumerate() {
             // In the order of the page, so that little is read ahead.
-            while !found.contains_key(&place.task)
+            while !found.contains_key(&position.task)
                 && let Some(read) = reading.next().await
             {
                 found.extend(left_out(read)?);
             }
-            match found.remove(&place.task) {
-                Some(Found::TaskDetail(weight, task))
+            match found.remove(&position.task) {
+                Some(Found::Task(weight, task))
                     if weight <= bytes_left || tasks.is_empty() =>
                 {
                     bytes_left = bytes_left.saturating_sub(weight);
@@ -120,16 +120,16 @@ impl Server {
                     // Released first, or this request would wait for itself.
                     drop((reading, counted));
                     self.count_reply(weight, caller).await?;
-                    let (tasks, byte_limit) = (vec![place.task.clone()], usize::MAX);
+                    let (tasks, byte_limit) = (vec![position.task.clone()], usize::MAX);
                     let part = Part { session, tasks, list, view, byte_limit };
                     let read = left_out(self.read(part).await)?;
                     let task = read.into_iter().find_map(|(_, found)| match found {
-                        Found::TaskDetail(_, task) => Some(task),
+                        Found::Task(_, task) => Some(task),
                         Found::TooLarge(_) => None,
                     });
                     return Ok((task.into_iter().collect(), index + 1));
                 }
-                Some(Found::TaskDetail(..) | Found::TooLarge(_)) => {
+                Some(Found::Task(..) | Found::TooLarge(_)) => {
                     caller.load.hold_reply(counted);
                     return Ok((tasks, index));
                 }
@@ -207,7 +207,7 @@ struct Part<'a> {
 
 /// A task, or its weight if it did not fit.
 enum Found {
-    TaskDetail(usize, Value),
+    Task(usize, Value),
     TooLarge(usize),
 }
 
@@ -240,7 +240,7 @@ impl Part<'_> {
             let weight = weight(task);
             bytes_left = bytes_left.and_then(|bytes_left| bytes_left.checked_sub(weight));
             let found = match bytes_left {
-                Some(_) => Found::TaskDetail(weight, projector.snapshot(task, shown)?),
+                Some(_) => Found::Task(weight, projector.snapshot(task, shown)?),
                 None => Found::TooLarge(weight),
             };
             Some((task.clone(), found))
@@ -249,11 +249,11 @@ impl Part<'_> {
     }
 }
 
-fn write_token(place: &TaskPlace) -> String {
-    format!("{}-{}", place.updated.0, place.task)
+fn write_token(position: &TaskPosition) -> String {
+    format!("{}-{}", position.updated.0, position.task)
 }
 
-fn read_token(text: &str) -> Result<TaskPlace, WireError> {
+fn read_token(text: &str) -> Result<TaskPosition, WireError> {
     // A time before 1970 starts with the sign that also separates the two.
     let parts = text.char_indices().skip(1).find(|(_, sign)| *sign == '-');
     let parts = parts.and_then(|(at, _)| text.split_at_checked(at));
@@ -262,5 +262,5 @@ fn read_token(text: &str) -> Result<TaskPlace, WireError> {
         let why = "is not a token of this server".to_owned();
         WireError::Invalid(Violation { field: "pageToken".into(), why })
     })?;
-    Ok(TaskPlace { updated: Millis(at), task: task.into() })
+    Ok(TaskPosition { updated: Millis(at), task: task.into() })
 }

@@ -129,7 +129,7 @@ impl Server {
         // The mode of a shared session is not changed by a client.
         let lowers = asked.auto_execute == Some(false) && self.serves_many_sessions();
         let mode = asking(mode::of_principal(self.defaults.settings.mode, &caller.principal));
-        if lowers && mode.freedom() < settings.mode.freedom() {
+        if lowers && mode.permissiveness() < settings.mode.permissiveness() {
             let command = Command::Configure { settings: Settings { mode, ..settings } };
             handle.submit(command, caller.origin.clone()).await.map_err(submit_error)?;
         }

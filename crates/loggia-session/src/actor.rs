@@ -26,7 +26,7 @@ use tokio::time::Instant;
 use crate::backlog::{Backlog, Charge, Reserved};
 use crate::batch::Batch;
 use crate::handle::{Ack, ActorAddress, Control, Inspection, Reply, SubmitError};
-use crate::hub::open_sessions::{OpenSessions, Registration, Rest};
+use crate::hub::open_sessions::{IdleCheck, OpenSessions, Registration};
 use crate::log::{self, Log, Publisher};
 use crate::ports::{Agent, Lease, Principals, Store, StoreError};
 use crate::turn::{FromAgent, Permit, Waiter};
@@ -38,7 +38,7 @@ const CONTROL_INBOX: usize = 64;
 const REPORT_INBOX: usize = 256;
 const CONTROL_DRAIN: usize = 32;
 
-type Verdict = Result<Permit, CallOutcome>;
+type PermitResult = Result<Permit, CallOutcome>;
 
 pub(crate) struct Actor {
     id: SessionId,
@@ -61,7 +61,7 @@ pub(crate) struct Actor {
     /// Calls that an earlier owner left open, until the agent has claimed them. An answer may arrive before the
     /// agent asks for it.
     inherited: HashSet<CallId>,
-    unclaimed: HashMap<CallId, Verdict>,
+    unclaimed: HashMap<CallId, PermitResult>,
     /// The share of the clients' memory that running and waiting prompts use.
     charge: Charge,
     approval_timeouts: ApprovalTimeouts,
@@ -75,7 +75,7 @@ pub(crate) struct Actor {
 
 /// One drained step before it is durable.
 #[derive(Default)]
-struct Step {
+struct ActorStep {
     batch: Batch,
     replies: Vec<(Reply, Result<Ack, SubmitError>)>,
     /// Memory of the commands in this step, until `charge` counts it.
@@ -144,7 +144,7 @@ impl Actor {
     pub async fn recover(&mut self, failure: Option<&StoreError>) -> Result<(), StoreError> {
         let at = now();
         let fresh = self.fresh(at);
-        let mut step = Step::default();
+        let mut step = ActorStep::default();
         for event in self.session.recover_after(failure.and_then(interruption), &fresh) {
             step.effects.extend(effects(&event));
             step.batch.push(&mut self.session, at, &Origin::system(), event);
@@ -164,12 +164,12 @@ impl Actor {
 
     pub async fn run(mut self) {
         loop {
-            let idle_until = match self.rest() {
-                Rest::Wait => None,
-                Rest::Idle(until) => Some(until),
-                Rest::Close => break,
+            let idle_until = match self.check_idle() {
+                IdleCheck::Wait => None,
+                IdleCheck::Idle(until) => Some(until),
+                IdleCheck::Close => break,
             };
-            let mut step = Step::default();
+            let mut step = ActorStep::default();
             if !self.next(idle_until, &mut step).await || !self.conclude(step).await {
                 break;
             }
@@ -177,21 +177,21 @@ impl Actor {
         self.leave().await;
     }
 
-    fn rest(&mut self) -> Rest {
+    fn check_idle(&mut self) -> IdleCheck {
         let open = self.session.turn().is_some() || self.session.queue().len() > 0;
         if open || !self.reports.is_empty() {
-            return Rest::Wait;
+            return IdleCheck::Wait;
         }
-        let rest = self.registration.rest(&mut self.control);
-        if matches!(rest, Rest::Idle(_)) {
+        let check = self.registration.check_idle(&mut self.control);
+        if matches!(check, IdleCheck::Idle(_)) {
             self.log.release_memory();
         }
-        rest
+        check
     }
 
     /// Waits for something to do and adds it to the step. False: no client can reach this session, and the hub is
     /// gone.
-    async fn next(&mut self, idle_until: Option<Instant>, step: &mut Step) -> bool {
+    async fn next(&mut self, idle_until: Option<Instant>, step: &mut ActorStep) -> bool {
         if self.held.is_some() {
             self.propose_held(step).await;
             return true;
@@ -216,7 +216,7 @@ impl Actor {
     }
 
     /// Adds the messages that have arrived meanwhile and commits. False: this was the last step.
-    async fn conclude(&mut self, mut step: Step) -> bool {
+    async fn conclude(&mut self, mut step: ActorStep) -> bool {
         self.drain(&mut step);
         if let Err(error) = self.commit(step).await {
             tracing::error!(session = %self.id, %error, "the session stops: its log cannot grow");
@@ -225,7 +225,7 @@ impl Actor {
         !self.stopping
     }
 
-    fn drain(&mut self, step: &mut Step) {
+    fn drain(&mut self, step: &mut ActorStep) {
         for _ in 0..CONTROL_DRAIN {
             let Ok(message) = self.control.try_recv() else { break };
             self.take_control(*message, step);
@@ -239,7 +239,7 @@ impl Actor {
         }
     }
 
-    fn take_control(&mut self, message: Control, step: &mut Step) {
+    fn take_control(&mut self, message: Control, step: &mut ActorStep) {
         let commands = matches!(message, Control::Submit { .. } | Control::Inspect(_));
         if commands
             && let Some((command, origin)) = self.unopened.take()
@@ -281,7 +281,7 @@ impl Actor {
         }
     }
 
-    fn take_report(&mut self, message: FromAgent, step: &mut Step) {
+    fn take_report(&mut self, message: FromAgent, step: &mut ActorStep) {
         if self.must_check_rules(&message, step) {
             self.held = Some(Box::new(message));
             return;
@@ -320,7 +320,7 @@ impl Actor {
         }
     }
 
-    fn expire(&mut self, approval: ApprovalId, step: &mut Step) {
+    fn expire(&mut self, approval: ApprovalId, step: &mut ActorStep) {
         let command = Command::Expire { approval };
         if let Err(refusal) = self.decide(command, &Origin::timeout(), step) {
             tracing::error!(session = %self.id, %refusal, "a question cannot expire");
@@ -332,7 +332,7 @@ impl Actor {
         &mut self,
         command: Command,
         origin: &Origin,
-        step: &mut Step,
+        step: &mut ActorStep,
     ) -> Result<(), Refusal> {
         let at = now();
         let fresh = self.fresh(at);
@@ -344,7 +344,7 @@ impl Actor {
         Ok(())
     }
 
-    async fn commit(&mut self, step: Step) -> Result<(), StoreError> {
+    async fn commit(&mut self, step: ActorStep) -> Result<(), StoreError> {
         let mut outcome = Ok(());
         if !step.batch.is_empty() {
             let append = step.batch.into_append(&self.session);
@@ -353,7 +353,7 @@ impl Actor {
             match &outcome {
                 Ok(()) => {
                     self.publisher.publish(&events);
-                    // Numbers only: contents belong to the log and to no other place.
+                    // Logs numbers only: contents must not leave the event log.
                     tracing::debug!(session = %self.id, events = events.len(), head = %self.log.head(), "appended");
                 }
                 Err(error) => {
@@ -413,7 +413,7 @@ impl Actor {
         }
     }
 
-    fn give_verdict(&mut self, call: CallId, verdict: Verdict) {
+    fn give_verdict(&mut self, call: CallId, verdict: PermitResult) {
         if let Some(waiter) = self.waiters.remove(&call) {
             // An error means that the agent was stopped: its call ends with the turn.
             let _ = waiter.send(verdict);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use loggia_core::{
-    Amendment, ApprovalId, Durability, Envelope, Event, Millis, Origin, Scope, Session, TaskId,
-    TaskState,
+    Amendment, ApprovalId, Durability, Envelope, Event, Millis, Origin, RuleLifetime, Session,
+    TaskId, TaskState,
 };
 
 use crate::index::TaskMark;
@@ -132,7 +132,24 @@ fn concerned<'a>(session: &'a Session, event: &'a Event) -> [Option<&'a TaskId>;
         | Event::ApprovalAsked { .. }
         | Event::ApprovalAnswered { .. }
         | Event::CallEnded { .. } => [None, running],
-        _ => [None; 2],
+        Event::SessionOpened { .. }
+        | Event::SettingsChanged { .. }
+        | Event::PolicyAmended { .. }
+        | Event::SessionNamed { .. }
+        | Event::SessionClosed { .. }
+        | Event::PromptExpanded { .. }
+        | Event::TextAppended { .. }
+        | Event::ThoughtAppended { .. }
+        | Event::PlanUpdated { .. }
+        | Event::SourcesCited { .. }
+        | Event::UsageReported { .. }
+        | Event::CallProposed { .. }
+        | Event::CallStarted { .. }
+        | Event::CallOutput { .. }
+        | Event::ArtifactPublished { .. }
+        | Event::ContextCompacted { .. }
+        | Event::NoticeRaised { .. }
+        | Event::Unknown => [None; 2],
     }
 }
 
@@ -154,7 +171,7 @@ fn remembered_rule(workspace: &str, event: &Event) -> Option<Document> {
     };
     match event {
         Event::PolicyAmended { amendment: Amendment::Added { rule } }
-            if rule.scope == Scope::Project =>
+            if rule.scope == RuleLifetime::Project =>
         {
             Some(document(rule.id.as_str(), serde_json::to_string(rule).ok()))
         }

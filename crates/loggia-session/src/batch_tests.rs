@@ -16,13 +16,13 @@ use super::*;
 
 /// The index as a store keeps it, and the log.
 #[derive(Default)]
-struct Both {
+struct IndexAndLog {
     session: Session,
     log: Vec<Envelope>,
     index: BTreeMap<TaskId, (TaskState, Millis)>,
 }
 
-impl Both {
+impl IndexAndLog {
     fn step(&mut self, events: impl IntoIterator<Item = (Millis, Origin, Event)>) {
         let mut batch = Batch::default();
         for (at, origin, event) in events {
@@ -34,8 +34,8 @@ impl Both {
         if self.log.iter().rev().take(append.events.len()).all(streams) {
             assert_eq!(append.tasks, [], "a stream writes no marks");
         }
-        for (place, mark) in append.tasks.iter().enumerate() {
-            assert!(append.tasks.iter().skip(place + 1).all(|other| other.task != mark.task));
+        for (index, mark) in append.tasks.iter().enumerate() {
+            assert!(append.tasks.iter().skip(index + 1).all(|other| other.task != mark.task));
             self.index.insert(mark.task.clone(), (mark.state, mark.updated));
         }
     }
@@ -56,7 +56,7 @@ fn the_index_of_every_golden_log_is_its_fold() {
         let log: Vec<Envelope> =
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         for size in [1, 2, 3, 7, log.len().max(1)] {
-            let mut both = Both::default();
+            let mut both = IndexAndLog::default();
             for step in log.chunks(size) {
                 both.step(step.iter().cloned().map(|it| (it.at, it.origin, it.event)));
                 assert_eq!(both.index, both.folded(), "{} by {size}", path.display());
@@ -70,7 +70,7 @@ fn the_index_of_every_golden_log_is_its_fold() {
 
 /// An attempt of a client or the agent. A refused one changes nothing.
 #[derive(Debug, Clone)]
-enum Try {
+enum Attempt {
     Prompt(u8),
     Continue(u8, bool),
     CancelTurn,
@@ -85,21 +85,21 @@ enum Try {
     Recover,
 }
 
-fn tries() -> impl Strategy<Value = Try> {
+fn attempts() -> impl Strategy<Value = Attempt> {
     let small = 0..4u8;
     prop_oneof![
-        3 => small.clone().prop_map(Try::Prompt),
-        2 => (small.clone(), any::<bool>()).prop_map(|(task, over)| Try::Continue(task, over)),
-        1 => Just(Try::CancelTurn),
-        1 => small.clone().prop_map(Try::CancelPrompt),
-        1 => small.clone().prop_map(Try::CancelTask),
-        4 => Just(Try::Say),
-        4 => (0..12u8, any::<bool>()).prop_map(|(call, asks)| Try::Propose(call, asks)),
-        4 => (0..12u8, any::<bool>()).prop_map(|(call, yes)| Try::Answer(call, yes)),
-        2 => (0..12u8).prop_map(Try::Output),
-        2 => (0..12u8).prop_map(Try::End),
-        2 => any::<bool>().prop_map(Try::Finish),
-        1 => Just(Try::Recover),
+        3 => small.clone().prop_map(Attempt::Prompt),
+        2 => (small.clone(), any::<bool>()).prop_map(|(task, over)| Attempt::Continue(task, over)),
+        1 => Just(Attempt::CancelTurn),
+        1 => small.clone().prop_map(Attempt::CancelPrompt),
+        1 => small.clone().prop_map(Attempt::CancelTask),
+        4 => Just(Attempt::Say),
+        4 => (0..12u8, any::<bool>()).prop_map(|(call, asks)| Attempt::Propose(call, asks)),
+        4 => (0..12u8, any::<bool>()).prop_map(|(call, yes)| Attempt::Answer(call, yes)),
+        2 => (0..12u8).prop_map(Attempt::Output),
+        2 => (0..12u8).prop_map(Attempt::End),
+        2 => any::<bool>().prop_map(Attempt::Finish),
+        1 => Just(Attempt::Recover),
     ]
 }
 
@@ -131,7 +131,7 @@ fn proposal(asks: bool) -> Proposal {
     }
 }
 
-fn command(attempt: &Try, number: usize, turn: TurnId) -> Option<Command> {
+fn command(attempt: &Attempt, number: usize, turn: TurnId) -> Option<Command> {
     let call = |number: &u8| CallId::new(named("call", *number));
     let task = |number: &u8| TaskId::new(named("task", *number));
     let report = |report| Some(Command::Report { turn, report });
@@ -140,45 +140,47 @@ fn command(attempt: &Try, number: usize, turn: TurnId) -> Option<Command> {
         Some(Command::Prompt { prompt, task, content: Content::text("go") })
     };
     match attempt {
-        Try::Prompt(number) => prompt(TaskChoice::Named(task(number))),
-        Try::Continue(number, true) => prompt(TaskChoice::Reopen(task(number))),
-        Try::Continue(number, false) => prompt(TaskChoice::Continue(task(number))),
-        Try::CancelTurn => Some(Command::Cancel { what: Cancel::Turn }),
-        Try::CancelPrompt(number) => {
+        Attempt::Prompt(number) => prompt(TaskChoice::Named(task(number))),
+        Attempt::Continue(number, true) => prompt(TaskChoice::Reopen(task(number))),
+        Attempt::Continue(number, false) => prompt(TaskChoice::Continue(task(number))),
+        Attempt::CancelTurn => Some(Command::Cancel { what: Cancel::Turn }),
+        Attempt::CancelPrompt(number) => {
             let prompt = PromptId::new(named("prompt", *number));
             Some(Command::Cancel { what: Cancel::Prompt(prompt) })
         }
-        Try::CancelTask(number) => Some(Command::Cancel { what: Cancel::Task(task(number)) }),
-        Try::Say => report(Report::Text { message: MessageId::from("m"), text: "word ".into() }),
-        Try::Propose(number, asks) => {
+        Attempt::CancelTask(number) => Some(Command::Cancel { what: Cancel::Task(task(number)) }),
+        Attempt::Say => {
+            report(Report::Text { message: MessageId::from("m"), text: "word ".into() })
+        }
+        Attempt::Propose(number, asks) => {
             report(Report::Propose { call: call(number), proposal: proposal(*asks) })
         }
-        Try::Answer(number, yes) => {
+        Attempt::Answer(number, yes) => {
             let choice = if *yes { ChoiceId::PROCEED_ONCE } else { ChoiceId::CANCEL };
             let (to, choice) = (Question::Call(call(number)), ChoiceId::from(choice));
             Some(Command::Answer { to, choice, edit: None, digest: None, message: None })
         }
-        Try::Output(number) => {
+        Attempt::Output(number) => {
             report(Report::Output { call: call(number), text: "out".into(), skipped: 0 })
         }
-        Try::End(number) => {
+        Attempt::End(number) => {
             let outcome = CallOutcome::Succeeded { output: Output::text("done") };
             report(Report::End { call: call(number), outcome })
         }
-        Try::Finish(well) => report(Report::Finish {
+        Attempt::Finish(well) => report(Report::Finish {
             outcome: match well {
                 true => TurnOutcome::Completed,
                 false => TurnOutcome::failed("no"),
             },
         }),
-        Try::Recover => None,
+        Attempt::Recover => None,
     }
 }
 
 proptest! {
     #[test]
-    fn the_index_of_every_history_is_its_fold(steps in prop::collection::vec(prop::collection::vec(tries(), 1..5), 1..40)) {
-        let (mut both, mut single) = (Both::default(), Both::default());
+    fn the_index_of_every_history_is_its_fold(steps in prop::collection::vec(prop::collection::vec(attempts(), 1..5), 1..40)) {
+        let (mut both, mut single) = (IndexAndLog::default(), IndexAndLog::default());
         let origin = Origin::new(Surface::Cli, "tester");
         let opened = Event::SessionOpened {
             workspace: Workspace::Local { path: "/".into() },

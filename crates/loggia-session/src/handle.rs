@@ -150,7 +150,7 @@ impl SessionHandle {
         self.submit_within(Duration::ZERO, command, origin).await
     }
 
-    /// The same, but waits for a place in the inbox for up to `wait` before it returns *busy*. If a hundred clients
+    /// The same, but waits for space in the inbox for up to `wait` before it returns *busy*. If a hundred clients
     /// answer one question at once, the last learns who won instead of having to retry. First come, first served.
     pub async fn submit_within(
         &self,
@@ -161,20 +161,20 @@ impl SessionHandle {
         let address = self.address();
         let reserved = address.backlog.reserve(&origin.principal, weight_of(&command));
         let reserved = reserved.map_err(|bound| Refusal::QueueFull { queued: 0, bound })?;
-        let place = match address.control.try_reserve() {
-            Ok(place) => place,
+        let permit = match address.control.try_reserve() {
+            Ok(permit) => permit,
             Err(mpsc::error::TrySendError::Closed(())) => return Err(self.stopped()),
             Err(mpsc::error::TrySendError::Full(())) if wait.is_zero() => {
                 return Err(SubmitError::Busy);
             }
             Err(mpsc::error::TrySendError::Full(())) => {
-                let place = tokio::time::timeout(wait, address.control.reserve()).await;
-                let place = place.map_err(|_| SubmitError::Busy)?;
-                place.map_err(|_| self.stopped())?
+                let permit = tokio::time::timeout(wait, address.control.reserve()).await;
+                let permit = permit.map_err(|_| SubmitError::Busy)?;
+                permit.map_err(|_| self.stopped())?
             }
         };
         let (reply, answer) = oneshot::channel();
-        place.send(Box::new(Control::Submit { command, origin, reply, reserved }));
+        permit.send(Box::new(Control::Submit { command, origin, reply, reserved }));
         answer.await.map_err(|_| self.stopped())?
     }
 

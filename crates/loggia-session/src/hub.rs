@@ -14,7 +14,7 @@ use loggia_core::{
     Workspace,
 };
 
-pub use open_sessions::Idle;
+pub use open_sessions::IdlePolicy;
 use open_sessions::{Found, OpenSessions};
 
 pub struct Hub {
@@ -52,7 +52,7 @@ pub enum HubError {
 
 /// Which session a caller wants: an existing one, one that may exist, or one with a new id.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum OpenMode {
     Existing,
     Named,
     Fresh,
@@ -62,7 +62,7 @@ impl Hub {
     /// `program` names this process to other processes that want the same session.
     pub fn new(store: Arc<dyn Store>, agent: Arc<dyn Agent>, program: impl Into<String>) -> Self {
         let (program, pid) = (program.into(), std::process::id());
-        let (sessions, backlog) = (OpenSessions::new(Idle::default()), Arc::default());
+        let (sessions, backlog) = (OpenSessions::new(IdlePolicy::default()), Arc::default());
         Self { store, agent, principals: None, program, pid, sessions, backlog }
     }
 
@@ -76,7 +76,7 @@ impl Hub {
 
     /// Sets when idle sessions are closed. Call it before the first session is opened.
     #[must_use]
-    pub fn with_idle(mut self, idle: Idle) -> Self {
+    pub fn with_idle(mut self, idle: IdlePolicy) -> Self {
         self.sessions = OpenSessions::new(idle);
         self
     }
@@ -110,16 +110,16 @@ impl Hub {
         new: NewSession,
         origin: Origin,
     ) -> Result<SessionHandle, HubError> {
-        let wanted = if name.is_some() { Wanted::Named } else { Wanted::Fresh };
+        let mode = if name.is_some() { OpenMode::Named } else { OpenMode::Fresh };
         let id = name.unwrap_or_else(|| SessionId::from(uuid::Uuid::now_v7()));
-        let handle = self.handle(&id, wanted).await?;
+        let handle = self.handle(&id, mode).await?;
         handle.submit(new.into_command(), origin).await?;
         Ok(handle)
     }
 
     /// Opens an existing session, and recovers it if its last owner died.
     pub async fn open(&self, id: &SessionId) -> Result<SessionHandle, HubError> {
-        self.handle(id, Wanted::Existing).await
+        self.handle(id, OpenMode::Existing).await
     }
 
     pub async fn locate(&self, task: &TaskId) -> Result<Option<SessionId>, HubError> {
@@ -149,30 +149,30 @@ impl Hub {
         futures::future::join_all(addresses.iter().map(|address| address.stop())).await;
     }
 
-    async fn handle(&self, id: &SessionId, wanted: Wanted) -> Result<SessionHandle, HubError> {
+    async fn handle(&self, id: &SessionId, mode: OpenMode) -> Result<SessionHandle, HubError> {
         loop {
             match self.sessions.find(id) {
                 Found::Open(handle) => return Ok(handle),
                 // Opened again from its log when it is closed. This also repairs a failed session.
                 Found::Closing(address) => address.gone().await,
                 Found::Closed(opening) => {
-                    let _turn = opening.turn.acquire().await;
+                    let _permit = opening.permit.acquire().await;
                     // The caller before may have opened it. If that failed, this one tries again.
                     if self.sessions.is_closed(id) {
                         // Boxed: most sessions are open, and every caller's future would be as large.
-                        return Box::pin(self.start(id, wanted)).await;
+                        return Box::pin(self.start(id, mode)).await;
                     }
                 }
             }
         }
     }
 
-    async fn start(&self, id: &SessionId, wanted: Wanted) -> Result<SessionHandle, HubError> {
-        let head = match wanted {
-            Wanted::Fresh => None,
-            Wanted::Existing | Wanted::Named => self.store.head(id).await?,
+    async fn start(&self, id: &SessionId, mode: OpenMode) -> Result<SessionHandle, HubError> {
+        let head = match mode {
+            OpenMode::Fresh => None,
+            OpenMode::Existing | OpenMode::Named => self.store.head(id).await?,
         };
-        if head.is_none() && wanted == Wanted::Existing {
+        if head.is_none() && mode == OpenMode::Existing {
             return Err(StoreError::Unknown(id.clone()).into());
         }
         let lease = self.store.acquire(id, self.owner()).await?;

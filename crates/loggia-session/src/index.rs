@@ -26,25 +26,25 @@ pub struct TaskQuery {
     pub state: Option<TaskState>,
     /// Changed at this time or later.
     pub since: Option<Millis>,
-    /// Only tasks after this place.
-    pub after: Option<TaskPlace>,
+    /// Only tasks after this position.
+    pub after: Option<TaskPosition>,
     pub limit: usize,
 }
 
-/// A task's place in the list: the last changed first, and no two at the same place.
+/// A task's position in the list: the last changed first, and no two at the same position.
 ///
-/// A page begins after a place, not at an offset, so that it stays correct while tasks change. A task that changes
+/// A page begins after a position, not at an offset, so that it stays correct while tasks change. A task that changes
 /// moves to the front. A client that reads page after page gets every unchanged task exactly once (unless the clock
 /// goes back), and finds the tasks that moved meanwhile with `since`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct TaskPlace {
+pub struct TaskPosition {
     pub updated: Millis,
     pub task: TaskId,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListedTask {
-    pub place: TaskPlace,
+    pub position: TaskPosition,
     pub session: SessionId,
     pub state: TaskState,
 }
@@ -61,7 +61,7 @@ pub struct TaskPage {
 impl TaskPage {
     /// Makes a page of tasks in any order. A surplus task says that there is a next page.
     pub fn of(mut tasks: Vec<ListedTask>, total: u64, limit: usize) -> Self {
-        tasks.sort_by(|a, b| b.place.cmp(&a.place));
+        tasks.sort_by(|a, b| b.position.cmp(&a.position));
         let more = tasks.len() > limit;
         tasks.truncate(limit);
         Self { tasks, total, more }

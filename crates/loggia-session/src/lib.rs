@@ -4,7 +4,7 @@
 //! decides with `loggia-core`, appends to the [`Store`], and only then publishes and acts. Clients hold
 //! a [`SessionHandle`]; the running agent holds a [`Turn`].
 //!
-//! Protocols, models, tools, terminals and databases must not be here. The production store is the crate
+//! Not here: protocols, models, tools, terminals and databases. The production store is the crate
 //! `loggia-store`; the store in memory is for tests.
 
 mod actor;
@@ -22,11 +22,11 @@ pub mod turn;
 
 pub use client::{LocalClient, SessionClient};
 pub use handle::{Ack, SessionHandle, SubmitError};
-pub use hub::{Hub, HubError, Idle, NewSession};
-pub use index::{ListedTask, TaskMark, TaskPage, TaskPlace, TaskQuery};
+pub use hub::{Hub, HubError, IdlePolicy, NewSession};
+pub use index::{ListedTask, TaskMark, TaskPage, TaskPosition, TaskQuery};
 pub use log::{Events, Follower};
 pub use memory::MemoryStore;
 pub use ports::{
-    Agent, Append, Document, Lease, Listed, Owner, Principals, Store, StoreError, TurnOver,
+    Agent, Append, Document, Lease, Listed, Listing, Owner, Principals, Store, StoreError, TurnOver,
 };
 pub use turn::{Denied, PendingCall, Permit, Turn, TurnContext};

@@ -7,8 +7,8 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use loggia_core::{Envelope, Seq, SessionId, Summary, TaskId};
 
-use crate::index::{ListedTask, TaskMark, TaskPage, TaskPlace, TaskQuery};
-use crate::ports::{Append, Document, Lease, Listed, Owner, Store, StoreError};
+use crate::index::{ListedTask, TaskMark, TaskPage, TaskPosition, TaskQuery};
+use crate::ports::{Append, Document, Lease, Listed, Listing, Owner, Store, StoreError};
 
 #[derive(Clone, Default)]
 pub struct MemoryStore {
@@ -144,20 +144,20 @@ impl Store for MemoryStore {
         });
         let tasks: Vec<ListedTask> = admitted
             .map(|(session, mark)| ListedTask {
-                place: TaskPlace { updated: mark.updated, task: mark.task.clone() },
+                position: TaskPosition { updated: mark.updated, task: mark.task.clone() },
                 session: session.clone(),
                 state: mark.state,
             })
             .collect();
         let total = tasks.len() as u64;
-        let after = |task: &ListedTask| query.after.as_ref().is_none_or(|at| task.place < *at);
+        let after = |task: &ListedTask| query.after.as_ref().is_none_or(|at| task.position < *at);
         let rest = tasks.into_iter().filter(after).collect();
         ready(Ok(TaskPage::of(rest, total, query.limit)))
     }
 
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {
+    fn list_readable(&self, limit: usize) -> BoxFuture<'_, Result<Listing, StoreError>> {
         let inner = lock(&self.inner);
-        let mut listed: Vec<Listed> = inner
+        let mut sessions: Vec<Listed> = inner
             .sessions
             .iter()
             .filter_map(|(session, record)| {
@@ -169,11 +169,11 @@ impl Store for MemoryStore {
                 })
             })
             .collect();
-        listed.sort_by(|a, b| {
+        sessions.sort_by(|a, b| {
             b.summary.updated.cmp(&a.summary.updated).then_with(|| b.session.cmp(&a.session))
         });
-        listed.truncate(limit);
-        ready(Ok(listed))
+        sessions.truncate(limit);
+        ready(Ok(Listing { sessions, damage: None }))
     }
 
     fn delete(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -224,5 +224,17 @@ impl Store for MemoryStore {
             inner.put(document);
         }
         ready(Ok(fits))
+    }
+
+    fn location(&self) -> String {
+        "memory".to_owned()
+    }
+
+    fn findings(&self) -> &[String] {
+        &[]
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        ready(Ok(()))
     }
 }

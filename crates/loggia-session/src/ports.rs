@@ -53,8 +53,18 @@ pub trait Store: Send + Sync + 'static {
     fn locate(&self, task: &TaskId) -> BoxFuture<'_, Result<Option<SessionId>, StoreError>>;
     /// The index of tasks, the last changed first. Needs no lease.
     fn tasks(&self, query: TaskQuery) -> BoxFuture<'_, Result<TaskPage, StoreError>>;
-    /// Sessions, the most recently changed first.
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>>;
+    /// The readable sessions, the most recently changed first, and the damage that may hide others. For lists that
+    /// are shown to a person together with the damage; other callers need all sessions ([`Store::list`]).
+    fn list_readable(&self, limit: usize) -> BoxFuture<'_, Result<Listing, StoreError>>;
+    /// The same, but fails if a session may be missing.
+    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {
+        Box::pin(async move {
+            match self.list_readable(limit).await? {
+                Listing { sessions, damage: None } => Ok(sessions),
+                Listing { damage: Some(damage), .. } => Err(damage),
+            }
+        })
+    }
     /// Removes a session with its events, tasks and rows.
     fn delete(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>>;
 
@@ -77,6 +87,13 @@ pub trait Store: Send + Sync + 'static {
         expected: Option<String>,
         document: Document,
     ) -> BoxFuture<'_, Result<bool, StoreError>>;
+
+    /// Describes where the data is, for messages.
+    fn location(&self) -> String;
+    /// Damage found while opening, each a sentence for the user.
+    fn findings(&self) -> &[String];
+    /// Checks all data. Slow if there is much of it.
+    fn check(&self) -> BoxFuture<'_, Result<(), StoreError>>;
 }
 
 /// The right to write one session. Released when it is dropped.
@@ -134,6 +151,13 @@ pub struct Listed {
     pub summary: Summary,
     /// The last holder. `acquire` says whether it still holds the session.
     pub owner: Option<Owner>,
+}
+
+/// A list of sessions. With damage, sessions may be missing from it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Listing {
+    pub sessions: Vec<Listed>,
+    pub damage: Option<StoreError>,
 }
 
 /// A storage error. Callers treat each variant differently.

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use loggia_core::{
     Artifact, Authority, CallId, CallOutcome, ChoiceId, Content, Details, Edit, Envelope, Event,
-    Level, MessageId, ModelName, OpenCall, PromptId, Proposal, Report, Rule, RuleId, Seq,
-    SessionId, SessionName, Settings, Source, Stats, Step, TaskId, TurnId, Usage, Workspace,
+    Level, MessageId, ModelName, OpenCall, PlanStep, PromptId, Proposal, Report, Rule, RuleId, Seq,
+    SessionId, SessionName, Settings, Source, Stats, TaskId, TurnId, Usage, Workspace,
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -19,9 +19,9 @@ use crate::log::Log;
 use crate::output::OutputBudget;
 use crate::ports::TurnOver;
 
-/// A message from the running agent to the actor. The queue is bounded (256). When it is full, the agent waits, and
-/// with it the model's socket. Messages are boxed because a queue allocates room for dozens of them, and most sessions
-/// never need it.
+/// A message from the running agent to the actor. The queue is bounded (256). When it is full, the agent waits and
+/// stops reading from the model. Messages are boxed because a queue allocates memory for dozens of them, and most
+/// sessions never need it.
 pub(crate) enum FromAgent {
     Report {
         turn: TurnId,
@@ -147,7 +147,7 @@ impl Turn {
         self.report(Report::Thought { message: message.clone(), subject, text }).await
     }
 
-    pub async fn plan(&self, steps: Vec<Step>) -> Result<(), TurnOver> {
+    pub async fn plan(&self, steps: Vec<PlanStep>) -> Result<(), TurnOver> {
         self.report(Report::Plan { steps }).await
     }
 
@@ -381,7 +381,7 @@ impl Permit {
     }
 
     /// Shows the agent's plan.
-    pub async fn plan(&self, steps: Vec<Step>) -> Result<(), TurnOver> {
+    pub async fn plan(&self, steps: Vec<PlanStep>) -> Result<(), TurnOver> {
         let turn = self.turn.clone();
         let report = Report::Plan { steps };
         send(&self.sender, &self.stop, FromAgent::Report { turn, report, waiter: None }).await

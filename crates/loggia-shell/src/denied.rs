@@ -108,7 +108,8 @@ fn simple(command: &SimpleCommand, pattern: &CommandPattern, depth: usize) -> Op
     let assigned = worst(values.map(|value| expanded(&value, pattern, depth)));
     let texts = words.iter().chain(assignments).chain(input).filter_map(Word::known);
     let named = texts.into_iter().any(|text| mentions(&text, pattern));
-    let named = named || (0..words.len()).any(|at| starts(words, at, pattern) == Fit::Yes);
+    let named =
+        named || (0..words.len()).any(|at| match_at(words, at, pattern) == MatchResult::Yes);
     if named {
         return Some(Denial::Named);
     }
@@ -141,7 +142,7 @@ fn run(
     depth: usize,
 ) -> Option<Denial> {
     let (program, arguments) = words.split_first()?;
-    let own = starts(words, 0, pattern).denial();
+    let own = match_at(words, 0, pattern).denial();
     let Some(name) = program.known() else { return own };
     let name = name.rsplit('/').next().unwrap_or_default().to_ascii_lowercase();
     let listed = |names: &str| names.split_whitespace().any(|listed| listed == name);
@@ -327,46 +328,46 @@ fn is_cluster(word: &str, letter: char) -> bool {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Fit {
+enum MatchResult {
     No,
     Maybe,
     Yes,
 }
 
-impl Fit {
+impl MatchResult {
     fn denial(self) -> Option<Denial> {
         match self {
-            Fit::No => None,
-            Fit::Maybe => Some(Denial::Possible),
-            Fit::Yes => Some(Denial::Named),
+            MatchResult::No => None,
+            MatchResult::Maybe => Some(Denial::Possible),
+            MatchResult::Yes => Some(Denial::Named),
         }
     }
 }
 
 /// Whether the words from `at` on begin with the words of the rule.
-fn starts(words: &[Word], at: usize, pattern: &CommandPattern) -> Fit {
+fn match_at(words: &[Word], at: usize, pattern: &CommandPattern) -> MatchResult {
     let words = words.get(at..).unwrap_or_default();
     let (Some((program, rest)), Some((name, wanted))) =
         (words.split_first(), pattern.words.split_first())
     else {
-        return Fit::No;
+        return MatchResult::No;
     };
     let below = format!("/{name}");
-    let named = fits(program, name, false).max(fits(program, &below, true));
+    let named = match_word(program, name, false).max(match_word(program, &below, true));
     match named {
-        Fit::No => Fit::No,
+        MatchResult::No => MatchResult::No,
         // The word can expand to several words.
-        _ if program.splits() => Fit::Maybe,
-        _ => named.min(follow(rest, wanted)),
+        _ if program.splits() => MatchResult::Maybe,
+        _ => named.min(match_after_options(rest, wanted)),
     }
 }
 
 /// Whether arguments begin with the wanted words, with or without options before them.
-fn follow(words: &[Word], wanted: &[String]) -> Fit {
+fn match_after_options(words: &[Word], wanted: &[String]) -> MatchResult {
     let positions = after_options(words).into_iter();
-    let fit = |at| begin(words.get(at..).unwrap_or_default(), wanted);
-    let first = begin(words, wanted);
-    positions.map(fit).max().unwrap_or(Fit::No).max(first)
+    let fit = |at| match_prefix(words.get(at..).unwrap_or_default(), wanted);
+    let first = match_prefix(words, wanted);
+    positions.map(fit).max().unwrap_or(MatchResult::No).max(first)
 }
 
 /// The positions at which the first argument that is not an option can be. An option can have a value.
@@ -393,14 +394,14 @@ fn after_options(words: &[Word]) -> Vec<usize> {
 }
 
 /// Whether words begin with the wanted words, one by one.
-fn begin(words: &[Word], wanted: &[String]) -> Fit {
-    let mut fit = Fit::Yes;
+fn match_prefix(words: &[Word], wanted: &[String]) -> MatchResult {
+    let mut fit = MatchResult::Yes;
     for (at, next) in wanted.iter().enumerate() {
-        let Some(word) = words.get(at) else { return Fit::No };
-        match fits(word, next, false) {
-            Fit::No => return Fit::No,
+        let Some(word) = words.get(at) else { return MatchResult::No };
+        match match_word(word, next, false) {
+            MatchResult::No => return MatchResult::No,
             // The word can expand to several words.
-            _ if word.splits() => return Fit::Maybe,
+            _ if word.splits() => return MatchResult::Maybe,
             found => fit = fit.min(found),
         }
     }
@@ -408,10 +409,10 @@ fn begin(words: &[Word], wanted: &[String]) -> Fit {
 }
 
 /// Whether a word could be equal to a text or, `at_end`, end with it.
-fn fits(word: &Word, text: &str, at_end: bool) -> Fit {
+fn match_word(word: &Word, text: &str, at_end: bool) -> MatchResult {
     if let Some(known) = word.known() {
         let same = if at_end { known.ends_with(text) } else { known == text };
-        return if same { Fit::Yes } else { Fit::No };
+        return if same { MatchResult::Yes } else { MatchResult::No };
     }
     // None stands for unknown text.
     let mut pieces: Vec<Option<char>> = Vec::new();
@@ -428,7 +429,7 @@ fn fits(word: &Word, text: &str, at_end: bool) -> Fit {
     }
     let text: Vec<Option<char>> =
         at_end.then_some(None).into_iter().chain(text.chars().map(Some)).collect();
-    if unify(&pieces, &text) { Fit::Maybe } else { Fit::No }
+    if unify(&pieces, &text) { MatchResult::Maybe } else { MatchResult::No }
 }
 
 /// Whether some text matches both patterns. None in a pattern stands for any text.

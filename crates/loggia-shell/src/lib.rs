@@ -3,7 +3,7 @@
 //! [`plain_commands`] splits a line into commands if it is plain enough for an allow rule;
 //! [`denies`] says whether a line could run a command that a deny rule names.
 //!
-//! What must not be here: the rules themselves and their verdicts (`loggia_core::policy`), the
+//! Not here: the rules themselves and their verdicts (`loggia_core::policy`), the
 //! environment, the file system, and which shell runs the line.
 
 mod denied;

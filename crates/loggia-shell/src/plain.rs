@@ -5,7 +5,7 @@
 //! twice, by the small scanner here and by `brush-parser`, and both results must agree. A line that
 //! either of them does not understand is not plain, and the policy asks a person.
 //!
-//! What must not be here: knowledge about the arguments of particular programs.
+//! Not here: knowledge about the arguments of particular programs.
 
 use std::iter::Peekable;
 use std::str::Chars;

@@ -4,7 +4,7 @@
 //! understands: lists, pipelines, compound commands, functions, substitutions, here-documents. Text
 //! that is only known once the shell has expanded it becomes a [`Piece::Unknown`].
 //!
-//! What must not be here: rules, and what a program does with its arguments ([`crate::denied`]).
+//! Not here: rules, and what a program does with its arguments ([`crate::denied`]).
 
 mod word;
 

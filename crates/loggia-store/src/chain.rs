@@ -42,8 +42,8 @@ pub struct Row<'a> {
 
 impl<'a> Row<'a> {
     fn sum(&self, seq: Seq) -> Option<Sum> {
-        let place = usize::try_from(seq.0.checked_sub(self.first.0)?).ok()?;
-        let sums = self.sums.get(place.checked_mul(SIZE)?..)?;
+        let index = usize::try_from(seq.0.checked_sub(self.first.0)?).ok()?;
+        let sums = self.sums.get(index.checked_mul(SIZE)?..)?;
         sums.first_chunk().copied()
     }
 

@@ -1,5 +1,5 @@
 //! Checksums: each covers a record and the checksum before it, so that a changed, missing or swapped record is
-//! found at its place. Only the arithmetic is here.
+//! found at its position. Only the arithmetic is here.
 
 use loggia_core::{Seq, SessionId};
 use sha2::{Digest, Sha256};

@@ -18,13 +18,13 @@ use crate::writer::Job;
 type Outcome<T> = Result<Result<T, StoreError>, rusqlite::Error>;
 
 /// The result of a job. Only the kind that the job's reply carries is used.
-pub enum Done {
+pub enum JobResult {
     Lease(Lease),
     Replaced(bool),
     Nothing,
 }
 
-pub struct Performer<'a> {
+pub struct JobTransaction<'a> {
     pub transaction: &'a Transaction<'a>,
     pub path: &'a Path,
     pub locks: &'a Locks,
@@ -38,21 +38,21 @@ struct SessionRow {
     sum: Vec<u8>,
 }
 
-impl Performer<'_> {
-    pub fn perform(&self, job: &mut Job) -> Outcome<Done> {
+impl JobTransaction<'_> {
+    pub fn perform(&self, job: &mut Job) -> Outcome<JobResult> {
         match job {
             Job::Acquire { session, owner, .. } => self.acquire(session, owner),
             Job::Append { job, .. } => self.append(job),
             Job::Delete { lease, .. } => self.delete(&lease.session),
             Job::Put { document, .. } => {
                 self.put(document)?;
-                Ok(Ok(Done::Nothing))
+                Ok(Ok(JobResult::Nothing))
             }
             Job::Replace { expected, document, .. } => self.replace(expected.as_ref(), document),
         }
     }
 
-    fn acquire(&self, session: &SessionId, owner: &Owner) -> Outcome<Done> {
+    fn acquire(&self, session: &SessionId, owner: &Owner) -> Outcome<JobResult> {
         let known: Option<(i64, Option<String>)> = self
             .transaction
             .prepare_cached("SELECT row, owner FROM sessions WHERE id = ?1")?
@@ -108,7 +108,7 @@ impl Performer<'_> {
         Ok(Ok((inserted, guard)))
     }
 
-    fn append(&self, job: &mut AppendJob) -> Outcome<Done> {
+    fn append(&self, job: &mut AppendJob) -> Outcome<JobResult> {
         // Not kept until the commit: no other process gets the session before that, because acquiring needs
         // a transaction too, and the next acquire of this group must find it free if its lease was dropped.
         let lease = job.lease.take();
@@ -150,7 +150,7 @@ impl Performer<'_> {
             .optional()
     }
 
-    fn write(&self, row: i64, before: Sum, job: &AppendJob) -> Outcome<Done> {
+    fn write(&self, row: i64, before: Sum, job: &AppendJob) -> Outcome<JobResult> {
         let (sums, last) = job.records.chain(before);
         let first = job.expected.next();
         if !sums.is_empty() {
@@ -178,7 +178,7 @@ impl Performer<'_> {
             tasks::mark(self.transaction, row, mark)?;
         }
         job.documents.iter().try_for_each(|document| self.put(document))?;
-        Ok(Ok(Done::Nothing))
+        Ok(Ok(JobResult::Nothing))
     }
 
     fn corrupt(&self, job: &AppendJob, seq: Seq, detail: &str) -> StoreError {
@@ -186,7 +186,7 @@ impl Performer<'_> {
         StoreError::Corrupt { session, seq, file, detail: detail.into() }
     }
 
-    fn delete(&self, session: &SessionId) -> Outcome<Done> {
+    fn delete(&self, session: &SessionId) -> Outcome<JobResult> {
         for statement in [
             "DELETE FROM events WHERE session = (SELECT row FROM sessions WHERE id = ?1)",
             "DELETE FROM tasks WHERE session = (SELECT row FROM sessions WHERE id = ?1)",
@@ -194,7 +194,7 @@ impl Performer<'_> {
         ] {
             self.transaction.prepare_cached(statement)?.execute([session.as_str()])?;
         }
-        Ok(Ok(Done::Nothing))
+        Ok(Ok(JobResult::Nothing))
     }
 
     fn put(&self, document: &Document) -> Result<(), rusqlite::Error> {
@@ -216,7 +216,7 @@ impl Performer<'_> {
         Ok(())
     }
 
-    fn replace(&self, expected: Option<&String>, document: &Document) -> Outcome<Done> {
+    fn replace(&self, expected: Option<&String>, document: &Document) -> Outcome<JobResult> {
         // The transaction is immediate: no other process writes between the comparison and the change.
         let found: Option<String> = self
             .transaction
@@ -227,10 +227,10 @@ impl Performer<'_> {
         if fits {
             self.put(document)?;
         }
-        Ok(Ok(Done::Replaced(fits)))
+        Ok(Ok(JobResult::Replaced(fits)))
     }
 }
 
-fn lease(session: &SessionId, epoch: u64, guard: Guard) -> Done {
-    Done::Lease(Lease::new(session.clone(), epoch, Arc::new(LeaseState::existing(guard))))
+fn lease(session: &SessionId, epoch: u64, guard: Guard) -> JobResult {
+    JobResult::Lease(Lease::new(session.clone(), epoch, Arc::new(LeaseState::existing(guard))))
 }

@@ -87,11 +87,11 @@ impl Locks {
     }
 
     /// True if no other process has this database open. Other processes then cannot open it until `share`.
-    pub fn lock_alone(&self) -> Result<bool, StoreError> {
+    pub fn lock_exclusively(&self) -> Result<bool, StoreError> {
         self.locked(change(&self.shared.file, libc::F_WRLCK, PRESENCE))
     }
 
-    /// Marks the database as open in this process, beside others. Waits for a process that has it alone.
+    /// Marks the database as open in this process, beside others. Waits for a process with an exclusive lock.
     pub fn share(&self) -> Result<(), StoreError> {
         let wait = FcntlArg::F_OFD_SETLKW(&region(libc::F_RDLCK, PRESENCE));
         self.locked(fcntl(&self.shared.file, wait).map(drop)).map(drop)

@@ -28,14 +28,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use futures::future::BoxFuture;
 use loggia_core::{Envelope, Seq, SessionId, TaskId};
 use loggia_session::{
-    Append, Document, Lease, Listed, Owner, Store, StoreError, TaskPage, TaskQuery,
+    Append, Document, Lease, Listing, Owner, Store, StoreError, TaskPage, TaskQuery,
 };
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{Semaphore, oneshot};
 
 use append::AppendJob;
 use lease::{LeaseState, Locks};
-use read::{Amount, READS, Readers};
+use read::{READS, ReadLimit, Readers};
 use writer::{Job, Writer};
 
 pub struct SqliteStore {
@@ -75,12 +75,12 @@ impl SqliteStore {
         let locks = Locks::open(&directory.join("loggia.lock"))?;
         let mut findings = Vec::new();
         // Another process may check or migrate the database right now: then wait for it.
-        let alone = locks.lock_alone()? || {
+        let exclusive = locks.lock_exclusively()? || {
             locks.share()?;
-            locks.lock_alone()?
+            locks.lock_exclusively()?
         };
         let open = || files::connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE);
-        let connection = if alone {
+        let connection = if exclusive {
             // Only now the write-ahead log stands still. It is checked before SQLite opens it, because SQLite
             // silently ends it at the first damaged frame.
             if let Some(damage) = wal::examine(&path) {
@@ -109,39 +109,6 @@ impl SqliteStore {
 
     pub fn path(&self) -> &Path {
         &self.shared.path
-    }
-
-    /// Damage found while opening, each a sentence for the user.
-    pub fn findings(&self) -> &[String] {
-        &self.findings
-    }
-
-    /// The readable sessions, and the damage if there may be others. For lists that are shown to a person
-    /// together with the damage; other callers need all sessions ([`Store::list`]).
-    pub async fn list_readable(
-        &self,
-        limit: usize,
-    ) -> Result<(Vec<Listed>, Option<StoreError>), StoreError> {
-        let found =
-            self.read_with(move |connection, path| read::list(connection, path, limit)).await?;
-        if let Some(damage) = &found.1 {
-            self.shared.copy_if_damaged(&Err::<(), _>(damage.clone()));
-        }
-        Ok(found)
-    }
-
-    /// Runs SQLite's own check of the whole file, indexes included; slow on a large one.
-    pub async fn check(&self) -> Result<(), StoreError> {
-        self.read_with(|connection, path| {
-            let verdict: String = connection
-                .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
-                .map_err(|error| files::describe(error, path))?;
-            match verdict.as_str() {
-                "ok" => Ok(()),
-                _ => Err(StoreError::Damaged { file: path.display().to_string(), detail: verdict }),
-            }
-        })
-        .await
     }
 
     async fn read_with<T: Send + 'static>(
@@ -203,7 +170,7 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'_, Result<Vec<Arc<Envelope>>, StoreError>> {
         let session = session.clone();
         Box::pin(self.read_with(move |connection, path| {
-            read::events(connection, path, &session, after, Amount::Events(limit))
+            read::events(connection, path, &session, after, ReadLimit::Events(limit))
         }))
     }
 
@@ -214,7 +181,7 @@ impl Store for SqliteStore {
     ) -> BoxFuture<'_, Result<Vec<Arc<Envelope>>, StoreError>> {
         let session = session.clone();
         Box::pin(self.read_with(move |connection, path| {
-            read::events(connection, path, &session, after, Amount::Piece)
+            read::events(connection, path, &session, after, ReadLimit::Piece)
         }))
     }
 
@@ -232,12 +199,14 @@ impl Store for SqliteStore {
         Box::pin(self.read_with(move |connection, path| tasks::page(connection, path, &query)))
     }
 
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {
+    fn list_readable(&self, limit: usize) -> BoxFuture<'_, Result<Listing, StoreError>> {
         Box::pin(async move {
-            match self.list_readable(limit).await? {
-                (listed, None) => Ok(listed),
-                (_, Some(damage)) => Err(damage),
+            let found =
+                self.read_with(move |connection, path| read::list(connection, path, limit)).await?;
+            if let Some(damage) = &found.damage {
+                self.shared.copy_if_damaged(&Err::<(), _>(damage.clone()));
             }
+            Ok(found)
         })
     }
 
@@ -281,5 +250,26 @@ impl Store for SqliteStore {
         Box::pin(
             async move { self.write(|reply| Job::Replace { expected, document, reply }).await },
         )
+    }
+
+    fn location(&self) -> String {
+        self.shared.path.display().to_string()
+    }
+
+    fn findings(&self) -> &[String] {
+        &self.findings
+    }
+
+    /// SQLite's own check of the whole file, indexes included.
+    fn check(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.read_with(|connection, path| {
+            let verdict: String = connection
+                .query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))
+                .map_err(|error| files::describe(error, path))?;
+            match verdict.as_str() {
+                "ok" => Ok(()),
+                _ => Err(StoreError::Damaged { file: path.display().to_string(), detail: verdict }),
+            }
+        }))
     }
 }

@@ -90,7 +90,7 @@ pub fn head(
 
 /// How much a read takes.
 #[derive(Clone, Copy)]
-pub enum Amount {
+pub enum ReadLimit {
     /// Up to this many events.
     Events(usize),
     /// Whole rows, until they reach the size of a piece.
@@ -101,11 +101,11 @@ pub enum Amount {
 /// enough to be kept in memory for other readers ([`loggia_session::log`]).
 const PIECE: (usize, usize) = (128 * 1024, 1024);
 
-impl Amount {
+impl ReadLimit {
     fn wanted(self) -> u64 {
         match self {
-            Amount::Events(limit) => limit as u64,
-            Amount::Piece => u64::MAX,
+            ReadLimit::Events(limit) => limit as u64,
+            ReadLimit::Piece => u64::MAX,
         }
     }
 
@@ -113,7 +113,7 @@ impl Amount {
     fn is_enough(self, chain: &Chain<'_>) -> bool {
         let (events, bytes) = chain.found();
         let piece = bytes >= PIECE.0 || events >= PIECE.1;
-        chain.is_whole() || (matches!(self, Amount::Piece) && piece)
+        chain.is_whole() || (matches!(self, ReadLimit::Piece) && piece)
     }
 }
 
@@ -122,7 +122,7 @@ pub fn events(
     path: &Path,
     session: &SessionId,
     after: Seq,
-    amount: Amount,
+    limit: ReadLimit,
 ) -> Result<Vec<Arc<Envelope>>, StoreError> {
     // One read transaction: the head and the records must be of the same state.
     let transaction = connection.unchecked_transaction().map_err(|error| describe(error, path))?;
@@ -133,12 +133,12 @@ pub fn events(
         return Ok(Vec::new());
     }
     let extent = Extent { session, path, head, sum: &sum };
-    let mut chain = Chain::new(extent, after, amount.wanted());
-    let walked = match walk(&transaction, row, after, amount, &mut chain) {
+    let mut chain = Chain::new(extent, after, limit.wanted());
+    let walked = match walk(&transaction, row, after, limit, &mut chain) {
         Ok(walked) => walked,
         Err(failure) => Err(damaged(describe(failure, path), session, after.next())),
     };
-    let enough = amount.is_enough(&chain);
+    let enough = limit.is_enough(&chain);
     chain.end(walked, enough)
 }
 
@@ -153,7 +153,7 @@ fn walk(
     connection: &Connection,
     row: i64,
     after: Seq,
-    amount: Amount,
+    limit: ReadLimit,
     chain: &mut Chain<'_>,
 ) -> Result<Result<(), StoreError>, rusqlite::Error> {
     let mut statement = connection.prepare_cached(ROWS)?;
@@ -164,7 +164,7 @@ fn walk(
         if let Err(error) = chain.take(&row) {
             return Ok(Err(error));
         }
-        if amount.is_enough(chain) {
+        if limit.is_enough(chain) {
             break;
         }
     }
@@ -206,7 +206,7 @@ pub fn list(
     connection: &Connection,
     path: &Path,
     limit: usize,
-) -> Result<(Vec<ports::Listed>, Option<StoreError>), StoreError> {
+) -> Result<ports::Listing, StoreError> {
     // One read transaction, so that table and index are of the same state.
     let transaction = connection.unchecked_transaction().map_err(|error| describe(error, path))?;
     let mut wrong = Vec::new();
@@ -226,12 +226,12 @@ pub fn list(
     }
     let newest = |listed: &(i64, ports::Listed)| (listed.0, listed.1.session.clone());
     found.sort_by_cached_key(|listed| std::cmp::Reverse(newest(listed)));
-    let listed = found.into_iter().map(|(_, listed)| listed).take(limit).collect();
+    let sessions = found.into_iter().map(|(_, listed)| listed).take(limit).collect();
     let damage = wrong.first().map(|first| {
         let detail = format!("the list of sessions may not be complete ({first})");
         StoreError::Damaged { file: path.display().to_string(), detail }
     });
-    Ok((listed, damage))
+    Ok(ports::Listing { sessions, damage })
 }
 
 /// The damage in words. Other errors end the read.

@@ -26,7 +26,7 @@ const WITH_NOTES: usize = 4;
 const WITH_JOURNALS: usize = 5;
 
 /// Migrates the database to the newest format in one transaction, or refuses a newer one. Returns sentences about data
-/// that could not be migrated. The caller must hold the database alone: a process of an older version would continue to
+/// that could not be migrated. The caller must have the exclusive lock: a process of an older version would continue to
 /// write its journal.
 pub fn migrate(connection: &mut Connection, path: &Path) -> Result<Vec<String>, StoreError> {
     let explain = |error| describe(error, path);

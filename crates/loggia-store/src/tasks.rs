@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use loggia_core::{Millis, SessionId, TaskId, TaskState};
-use loggia_session::{ListedTask, StoreError, TaskMark, TaskPage, TaskPlace, TaskQuery};
+use loggia_session::{ListedTask, StoreError, TaskMark, TaskPage, TaskPosition, TaskQuery};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Transaction, params, params_from_iter};
 
@@ -111,7 +111,7 @@ fn has_unknown_state(connection: &Connection) -> Result<bool, rusqlite::Error> {
     outside.query_row([words.first(), words.last()], |row| row.get(0))
 }
 
-/// The tasks in one state, after the query's place, and one more than wanted.
+/// The tasks in one state, after the query's position, and one more than wanted.
 fn range(
     connection: &Connection,
     query: &TaskQuery,
@@ -121,8 +121,8 @@ fn range(
     let mut statement = connection.prepare_cached(&text)?;
     let rows = statement.query_map(params_from_iter(values), |row| {
         let task = TaskId::new(row.get::<_, String>(0)?);
-        let place = TaskPlace { updated: Millis(row.get(1)?), task };
-        Ok(ListedTask { place, session: SessionId::new(row.get::<_, String>(2)?), state })
+        let position = TaskPosition { updated: Millis(row.get(1)?), task };
+        Ok(ListedTask { position, session: SessionId::new(row.get::<_, String>(2)?), state })
     })?;
     rows.collect()
 }
@@ -145,7 +145,7 @@ fn count_all(connection: &Connection, query: &TaskQuery) -> Result<u64, rusqlite
     statement.query_row(params_from_iter(values), |row| row.get(0))
 }
 
-/// The conditions of a query within one state, without its place.
+/// The conditions of a query within one state, without its position.
 fn conditions(query: &TaskQuery, state: TaskState) -> (String, Vec<Value>) {
     within("tasks.state = ?".to_owned(), vec![Value::from(word(state).to_owned())], query)
 }

@@ -22,10 +22,10 @@ fn every_list_goes_by_an_index() {
         (session(), None, "tasks_by_session"),
         (session(), principal(), "tasks_by_session"),
     ];
-    let place = TaskPlace { updated: Millis(7), task: TaskId::from("t") };
+    let position = TaskPosition { updated: Millis(7), task: TaskId::from("t") };
     for (session, principal, index) in scopes {
         for since in [None, Some(Millis(3))] {
-            for after in [None, Some(place.clone())] {
+            for after in [None, Some(position.clone())] {
                 let query = TaskQuery {
                     session: session.clone(),
                     principal: principal.clone(),
@@ -43,7 +43,7 @@ fn every_list_goes_by_an_index() {
                     assert!(!plan.contains("SCAN"), "{query:?}: {plan}");
                     assert!(!plan.contains("TEMP B-TREE"), "{query:?}: {plan}");
                 }
-                // The place is searched by index, not counted up to.
+                // The position is searched by index, not counted up to.
                 let found = query.since.is_some() || query.after.is_some();
                 assert_eq!(page.contains("updated"), found, "{query:?}: {page}");
             }

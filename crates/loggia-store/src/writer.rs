@@ -14,7 +14,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::append::AppendJob;
 use crate::files::describe;
-use crate::jobs::{Done, Performer};
+use crate::jobs::{JobResult, JobTransaction};
 use crate::lease::Locks;
 
 /// Length of the queue. When the queue is full, the sending session waits.
@@ -138,7 +138,7 @@ impl WriterLoop {
     fn transact(
         &mut self,
         group: &mut [Job],
-        results: &mut Vec<Result<Done, StoreError>>,
+        results: &mut Vec<Result<JobResult, StoreError>>,
     ) -> Result<(), rusqlite::Error> {
         let durability = group.iter().map(Job::durability).max().unwrap_or(Durability::Stream);
         if self.synchronous != Some(durability) {
@@ -151,28 +151,28 @@ impl WriterLoop {
         }
         let immediate = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(immediate)?;
-        let performer =
-            Performer { transaction: &transaction, path: &self.path, locks: &self.locks };
+        let jobs =
+            JobTransaction { transaction: &transaction, path: &self.path, locks: &self.locks };
         for job in group {
-            results.push(performer.perform(job)?);
+            results.push(jobs.perform(job)?);
         }
         transaction.commit()
     }
 }
 
-fn answer(job: Job, result: Result<Done, StoreError>) {
+fn answer(job: Job, result: Result<JobResult, StoreError>) {
     // The caller may have been dropped; its job is done anyway.
     match job {
         Job::Acquire { reply, .. } => {
             let _ = reply.send(result.and_then(|done| match done {
-                Done::Lease(lease) => Ok(lease),
-                Done::Replaced(_) | Done::Nothing => {
+                JobResult::Lease(lease) => Ok(lease),
+                JobResult::Replaced(_) | JobResult::Nothing => {
                     Err(StoreError::Io("no lease was made".into()))
                 }
             }));
         }
         Job::Replace { reply, .. } => {
-            let _ = reply.send(result.map(|done| matches!(done, Done::Replaced(true))));
+            let _ = reply.send(result.map(|done| matches!(done, JobResult::Replaced(true))));
         }
         Job::Delete { lease, reply } => {
             drop(lease); // before the answer: the caller may acquire the session again

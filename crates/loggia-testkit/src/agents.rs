@@ -7,7 +7,7 @@ use futures::future::BoxFuture;
 use loggia_core::{Access, CallFailure, CallOutcome, Details, Output, Proposal, SHELL_TOOL};
 use loggia_session::{Agent, Denied, Permit, Turn, TurnOver};
 
-use crate::journal::{Gate, Journal};
+use crate::test_log::{Gate, TestLog};
 
 /// One step of a script.
 #[derive(Debug, Clone)]
@@ -23,7 +23,7 @@ pub enum Act {
     Output(Vec<u8>),
     /// Ends the current call, if there is one.
     End(CallOutcome),
-    /// Writes a note into the journal.
+    /// Writes a note into the test log.
     Note(String),
     /// Yields to other tasks once.
     Pause,
@@ -70,18 +70,18 @@ impl Act {
 #[derive(Clone)]
 pub struct ScriptAgent {
     scripts: Arc<Mutex<VecDeque<Vec<Act>>>>,
-    journal: Journal,
+    test_log: TestLog,
 }
 
 impl ScriptAgent {
-    pub fn new(journal: Journal, scripts: impl IntoIterator<Item = Vec<Act>>) -> Arc<Self> {
+    pub fn new(test_log: TestLog, scripts: impl IntoIterator<Item = Vec<Act>>) -> Arc<Self> {
         let scripts = Arc::new(Mutex::new(scripts.into_iter().collect()));
-        Arc::new(Self { scripts, journal })
+        Arc::new(Self { scripts, test_log })
     }
 
     /// An agent that follows the same script in every turn.
     pub fn doing(acts: impl IntoIterator<Item = Act>) -> Arc<Self> {
-        Self::new(Journal::default(), [acts.into_iter().collect()])
+        Self::new(TestLog::default(), [acts.into_iter().collect()])
     }
 
     /// An agent whose turns end at once.
@@ -89,8 +89,8 @@ impl ScriptAgent {
         Self::doing([])
     }
 
-    pub fn journal(&self) -> &Journal {
-        &self.journal
+    pub fn test_log(&self) -> &TestLog {
+        &self.test_log
     }
 
     fn script(&self) -> Vec<Act> {
@@ -105,21 +105,21 @@ impl ScriptAgent {
 
 impl Agent for ScriptAgent {
     fn run(&self, turn: Turn) -> BoxFuture<'static, Result<(), TurnOver>> {
-        let (script, journal) = (self.script(), self.journal.clone());
+        let (script, test_log) = (self.script(), self.test_log.clone());
         Box::pin(async move {
             let prompt = turn.context().content.to_text();
-            journal.note(format!("turn {prompt} starts"));
-            let result = follow(&turn, script, &journal).await;
+            test_log.note(format!("turn {prompt} starts"));
+            let result = follow(&turn, script, &test_log).await;
             if result == Err(TurnOver::Stopped) {
-                journal.note("stopped");
+                test_log.note("stopped");
             }
-            journal.note(format!("turn {prompt} leaves"));
+            test_log.note(format!("turn {prompt} leaves"));
             result
         })
     }
 }
 
-async fn follow(turn: &Turn, script: Vec<Act>, journal: &Journal) -> Result<(), TurnOver> {
+async fn follow(turn: &Turn, script: Vec<Act>, test_log: &TestLog) -> Result<(), TurnOver> {
     let message = turn.message();
     let mut left_open = turn.pending().iter();
     let mut permit: Option<Permit> = None;
@@ -140,7 +140,7 @@ async fn follow(turn: &Turn, script: Vec<Act>, journal: &Journal) -> Result<(), 
                         turn.propose(uuid::Uuid::now_v7().into(), proposal(turn, details)).await
                     }
                 };
-                permit = verdict(&title, answer, journal)?;
+                permit = verdict(&title, answer, test_log)?;
             }
             Act::Output(bytes) => {
                 if let Some(permit) = &mut permit {
@@ -152,7 +152,7 @@ async fn follow(turn: &Turn, script: Vec<Act>, journal: &Journal) -> Result<(), 
                     permit.end(outcome).await?;
                 }
             }
-            Act::Note(text) => journal.note(text),
+            Act::Note(text) => test_log.note(text),
             Act::Pause => tokio::task::yield_now().await,
             Act::WaitForCancel => match &permit {
                 Some(permit) => permit.stop().cancelled().await,
@@ -169,15 +169,15 @@ async fn follow(turn: &Turn, script: Vec<Act>, journal: &Journal) -> Result<(), 
 fn verdict(
     title: &str,
     verdict: Result<Permit, Denied>,
-    journal: &Journal,
+    test_log: &TestLog,
 ) -> Result<Option<Permit>, TurnOver> {
     match verdict {
         Ok(permit) => {
-            journal.note(format!("permit {title}"));
+            test_log.note(format!("permit {title}"));
             Ok(Some(permit))
         }
         Err(Denied::Refused(_)) => {
-            journal.note(format!("refused {title}"));
+            test_log.note(format!("refused {title}"));
             Ok(None)
         }
         Err(Denied::Over(over)) => Err(over),

@@ -14,7 +14,7 @@ use loggia_session::{
 use loggia_store::SqliteStore;
 use tempfile::TempDir;
 
-use crate::journal::TIMEOUT;
+use crate::test_log::TIMEOUT;
 
 /// A hub whose sessions end with the test.
 pub fn memory_hub(agent: Arc<dyn Agent>) -> Hub {

@@ -8,11 +8,11 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 use loggia_core::{Envelope, Seq, SessionId, TaskId};
 use loggia_session::{
-    Append, Document, Lease, Listed, Owner, Store, StoreError, TaskPage, TaskQuery,
+    Append, Document, Lease, Listing, Owner, Store, StoreError, TaskPage, TaskQuery,
 };
 use tokio::sync::watch;
 
-use crate::journal::{Gate, Journal, TIMEOUT};
+use crate::test_log::{Gate, TIMEOUT, TestLog};
 
 /// The fault of one append.
 #[derive(Clone)]
@@ -43,11 +43,11 @@ pub struct FaultyStore {
     reads: AtomicUsize,
     /// The names of the methods that were called.
     calls: Mutex<Vec<&'static str>>,
-    journal: Journal,
+    test_log: TestLog,
 }
 
 impl FaultyStore {
-    pub fn new(inner: Arc<dyn Store>, journal: Journal) -> Arc<Self> {
+    pub fn new(inner: Arc<dyn Store>, test_log: TestLog) -> Arc<Self> {
         Arc::new(Self {
             inner,
             planned: Mutex::default(),
@@ -56,7 +56,7 @@ impl FaultyStore {
             begun: watch::Sender::new(0),
             reads: AtomicUsize::new(0),
             calls: Mutex::default(),
-            journal,
+            test_log,
         })
     }
 
@@ -157,7 +157,7 @@ impl Store for FaultyStore {
                 Some(Fault::Panic) => panic!("the store panics in append {number}, as planned"),
             };
             if result.is_ok() {
-                events.iter().for_each(|seq| self.journal.note(format!("durable {seq}")));
+                events.iter().for_each(|seq| self.test_log.note(format!("durable {seq}")));
             }
             result
         })
@@ -206,9 +206,9 @@ impl Store for FaultyStore {
         self.inner.tasks(query)
     }
 
-    fn list(&self, limit: usize) -> BoxFuture<'_, Result<Vec<Listed>, StoreError>> {
+    fn list_readable(&self, limit: usize) -> BoxFuture<'_, Result<Listing, StoreError>> {
         self.called("list");
-        self.inner.list(limit)
+        self.inner.list_readable(limit)
     }
 
     fn delete(&self, lease: Lease) -> BoxFuture<'_, Result<(), StoreError>> {
@@ -241,5 +241,17 @@ impl Store for FaultyStore {
 
     fn put(&self, document: Document) -> BoxFuture<'_, Result<(), StoreError>> {
         self.inner.put(document)
+    }
+
+    fn location(&self) -> String {
+        self.inner.location()
+    }
+
+    fn findings(&self) -> &[String] {
+        self.inner.findings()
+    }
+
+    fn check(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.check()
     }
 }

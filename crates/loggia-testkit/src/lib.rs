@@ -15,13 +15,13 @@
 pub mod agents;
 pub mod client;
 pub mod faulty;
-pub mod journal;
 pub mod store_contract;
 pub mod task_contract;
 pub mod terminal;
+pub mod test_log;
 
 pub use agents::{Act, ScriptAgent};
 pub use client::Reader;
 pub use faulty::{Fault, FaultyStore};
-pub use journal::{Gate, Journal};
 pub use loggia_store::SqliteStore;
+pub use test_log::{Gate, TestLog};

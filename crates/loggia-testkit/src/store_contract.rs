@@ -9,7 +9,7 @@ use std::sync::Arc;
 use loggia_core::{
     Durability, Envelope, Event, Level, Millis, Origin, Seq, SessionId, Summary, TaskId, TaskState,
 };
-use loggia_session::{Append, Document, Lease, Owner, Store, StoreError, TaskMark};
+use loggia_session::{Append, Document, Lease, Listing, Owner, Store, StoreError, TaskMark};
 use tokio::task::JoinSet;
 
 pub use crate::task_contract::*;
@@ -34,6 +34,7 @@ macro_rules! store_contract {
             every_new_session_has_another_id
             the_last_changed_session_is_listed_first
             a_session_without_events_is_not_listed
+            an_undamaged_store_passes_its_check
             a_deleted_session_is_gone_with_its_tasks
             documents_are_put_found_by_prefix_and_removed
             documents_of_collections_do_not_mix
@@ -354,6 +355,17 @@ pub async fn a_session_without_events_is_not_listed(store: Arc<dyn Store>) {
     assert_eq!(store.list(10).await, Ok(Vec::new()));
     assert_eq!(store.head(&session).await, Ok(Some(Seq::ZERO)));
     assert_eq!(store.read(&session, Seq::ZERO, 10).await, Ok(Vec::new()));
+}
+
+pub async fn an_undamaged_store_passes_its_check(store: Arc<dyn Store>) {
+    let lease = acquire(&*store, &SessionId::from("one")).await;
+    store.append(&lease, step(texts(1, 3))).await.unwrap();
+    assert_eq!(store.check().await, Ok(()));
+    assert_eq!(store.findings(), [""; 0]);
+    assert!(!store.location().is_empty());
+    let sessions = store.list(10).await.unwrap();
+    assert_eq!(sessions.len(), 1);
+    assert_eq!(store.list_readable(10).await, Ok(Listing { sessions, damage: None }));
 }
 
 pub async fn a_deleted_session_is_gone_with_its_tasks(store: Arc<dyn Store>) {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use loggia_core::{Millis, SessionId, TaskId, TaskState};
-use loggia_session::{ListedTask, Store, TaskMark, TaskPage, TaskPlace, TaskQuery};
+use loggia_session::{ListedTask, Store, TaskMark, TaskPage, TaskPosition, TaskQuery};
 
 use crate::store_contract::{acquire, mark, step, texts};
 
@@ -22,7 +22,7 @@ fn everything() -> TaskQuery {
 }
 
 fn names(page: &TaskPage) -> Vec<&str> {
-    page.tasks.iter().map(|listed| listed.place.task.as_str()).collect()
+    page.tasks.iter().map(|listed| listed.position.task.as_str()).collect()
 }
 
 async fn write(store: &dyn Store, session: &str, marks: Vec<TaskMark>) {
@@ -43,12 +43,13 @@ pub async fn a_task_is_listed_as_in_its_last_mark(store: Arc<dyn Store>) {
     write(&*store, "one", vec![of_ann("a", 10, TaskState::Submitted), mark("b", 11)]).await;
     write(&*store, "one", vec![of_ann("a", 12, TaskState::Completed)]).await;
     write(&*store, "one", Vec::new()).await;
-    let place = |task, updated| TaskPlace { updated: Millis(updated), task: TaskId::from(task) };
-    let listed = |place, state| ListedTask { place, session: SessionId::from("one"), state };
+    let position =
+        |task, updated| TaskPosition { updated: Millis(updated), task: TaskId::from(task) };
+    let listed = |position, state| ListedTask { position, session: SessionId::from("one"), state };
     let expected = TaskPage {
         tasks: vec![
-            listed(place("a", 12), TaskState::Completed),
-            listed(place("b", 11), TaskState::Working),
+            listed(position("a", 12), TaskState::Completed),
+            listed(position("b", 11), TaskState::Working),
         ],
         total: 2,
         more: false,
@@ -63,7 +64,7 @@ pub async fn a_refused_step_marks_nothing(store: Arc<dyn Store>) {
     refused.tasks = vec![mark("a", 99), mark("b", 99)];
     assert!(store.append(&lease, refused).await.is_err());
     let page = store.tasks(everything()).await.unwrap();
-    assert_eq!((names(&page), page.tasks[0].place.updated), (vec!["a"], Millis(10)));
+    assert_eq!((names(&page), page.tasks[0].position.updated), (vec!["a"], Millis(10)));
 }
 
 pub async fn a_foreign_mark_does_not_move_a_task(store: Arc<dyn Store>) {
@@ -113,33 +114,34 @@ pub async fn every_query_of_tasks_equals_a_plain_search(store: Arc<dyn Store>) {
     }
 }
 
-fn plain(known: &[(SessionId, TaskMark)], query: &TaskQuery) -> Vec<TaskPlace> {
+fn plain(known: &[(SessionId, TaskMark)], query: &TaskQuery) -> Vec<TaskPosition> {
     let admitted = known.iter().filter(|(session, mark)| {
         query.session.as_ref().is_none_or(|wanted| wanted == session)
             && (query.principal.is_none() || query.principal == mark.principal)
             && query.state.is_none_or(|state| state == mark.state)
             && query.since.is_none_or(|since| mark.updated >= since)
     });
-    let place = |mark: &TaskMark| TaskPlace { updated: mark.updated, task: mark.task.clone() };
-    let mut places: Vec<TaskPlace> = admitted.map(|(_, mark)| place(mark)).collect();
-    places.sort_by(|a, b| b.cmp(a));
-    places
+    let position =
+        |mark: &TaskMark| TaskPosition { updated: mark.updated, task: mark.task.clone() };
+    let mut positions: Vec<TaskPosition> = admitted.map(|(_, mark)| position(mark)).collect();
+    positions.sort_by(|a, b| b.cmp(a));
+    positions
 }
 
 /// Reads all pages, and checks that each has the same total.
-async fn walk(store: &dyn Store, mut query: TaskQuery) -> Vec<TaskPlace> {
-    let mut places: Vec<TaskPlace> = Vec::new();
+async fn walk(store: &dyn Store, mut query: TaskQuery) -> Vec<TaskPosition> {
+    let mut positions: Vec<TaskPosition> = Vec::new();
     let mut total = None;
     loop {
         let page = store.tasks(query.clone()).await.unwrap();
         assert!(page.tasks.len() <= query.limit);
         assert_eq!(*total.get_or_insert(page.total), page.total);
-        places.extend(page.tasks.into_iter().map(|listed| listed.place));
+        positions.extend(page.tasks.into_iter().map(|listed| listed.position));
         if !page.more {
-            assert_eq!(total, Some(places.len() as u64));
-            return places;
+            assert_eq!(total, Some(positions.len() as u64));
+            return positions;
         }
-        query.after = places.last().cloned();
+        query.after = positions.last().cloned();
     }
 }
 
@@ -152,7 +154,7 @@ pub async fn pages_stay_correct_while_tasks_change(store: Arc<dyn Store>) {
     loop {
         let page = store.tasks(query.clone()).await.unwrap();
         met.extend(names(&page).into_iter().map(str::to_owned));
-        query.after = page.tasks.last().map(|last| last.place.clone());
+        query.after = page.tasks.last().map(|last| last.position.clone());
         // A listed task changes, one that is not listed yet changes, and a new one is added.
         let changed = [met[met.len() - 1].clone(), "task 00".into(), format!("new {clock}")];
         for task in changed {

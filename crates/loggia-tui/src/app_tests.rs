@@ -481,7 +481,7 @@ fn a_prompt_that_was_refused_comes_back() {
     let what = Submitted::Prompt { prompt: "p".into(), text: "one".into() };
     harness.send(Msg::Submitted { what, result });
     assert_eq!(harness.model.composer.editor.text(), "one");
-    assert!(harness.remark().contains("32 prompts are waiting"), "{}", harness.remark());
+    assert!(harness.remark().contains("32 prompts are already queued"), "{}", harness.remark());
 }
 
 #[test]

@@ -646,13 +646,9 @@ fn page(rows: usize) -> isize {
 
 /// The letter of an answer.
 pub fn key_of(choice: &ChoiceId) -> Option<char> {
-    match choice.0.as_str() {
-        ChoiceId::PROCEED_ONCE => Some('y'),
-        ChoiceId::PROCEED_ALWAYS => Some('a'),
-        ChoiceId::PROCEED_ALWAYS_PROJECT => Some('p'),
-        ChoiceId::CANCEL => Some('n'),
-        NEVER => Some('d'),
-        _ => None,
+    match choice.known() {
+        Some(known) => known.word_and_key().map(|(_, key)| key),
+        None => (choice.0 == NEVER).then_some('d'),
     }
 }
 

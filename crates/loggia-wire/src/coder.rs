@@ -12,7 +12,7 @@ mod project;
 mod record;
 mod types;
 
-use loggia_core::{ChoiceId, LateUntil, TaskArtifact, TaskView};
+use loggia_core::{ChoiceId, KnownChoice, LateUntil, TaskArtifact, TaskView};
 use serde_json::Value;
 
 use crate::a2a03;
@@ -86,10 +86,9 @@ pub(crate) fn is_used_in(metadata: Option<&Value>) -> bool {
 /// may send "always" where only "once" is offered. Any other choice stays as it is.
 #[must_use]
 pub fn within(choice: ChoiceId, offered: &[ChoiceId]) -> ChoiceId {
-    const WIDEST_FIRST: [&str; 3] =
-        [ChoiceId::PROCEED_ALWAYS_PROJECT, ChoiceId::PROCEED_ALWAYS, ChoiceId::PROCEED_ONCE];
-    let Some(from) = WIDEST_FIRST.iter().position(|id| choice.0 == *id) else { return choice };
-    let narrower = WIDEST_FIRST.iter().skip(from);
-    let taken = narrower.copied().find(|id| offered.iter().any(|offered| offered.0 == *id));
-    taken.map_or(choice, ChoiceId::from)
+    let reach = |choice: &ChoiceId| choice.known().and_then(KnownChoice::reach);
+    let Some(given) = reach(&choice) else { return choice };
+    let allowed = offered.iter().filter_map(|offered| Some((reach(offered)?, offered)));
+    let widest = allowed.filter(|(reach, _)| *reach <= given).max_by_key(|(reach, _)| *reach);
+    widest.map_or(choice, |(_, widest)| widest.clone())
 }

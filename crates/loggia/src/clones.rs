@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use loggia_agent::clone::{self, CloneConfig, Clones, Keep, SystemLookup};
+use loggia_agent::clone::{self, CloneConfig, CloneRetention, Clones, SystemLookup};
 use loggia_agent::workspace::ReservedDirs;
 use loggia_core::repository::clone_name;
 use loggia_core::{Event, Millis, Seq, SessionId, Workspace};
@@ -57,7 +57,7 @@ impl App {
 }
 
 /// Removes unused clones once an hour.
-pub async fn run_cleanup(store: Arc<dyn Store>, directory: PathBuf, keep: Keep) {
+pub async fn run_cleanup(store: Arc<dyn Store>, directory: PathBuf, keep: CloneRetention) {
     loop {
         tokio::time::sleep(INTERVAL).await;
         if let Err(error) = sweep(store.as_ref(), &directory, keep, STALE).await {
@@ -72,13 +72,13 @@ pub async fn run_cleanup(store: Arc<dyn Store>, directory: PathBuf, keep: Keep) 
 pub async fn sweep(
     store: &dyn Store,
     directory: &Path,
-    keep: Keep,
+    keep: CloneRetention,
     stale: Duration,
 ) -> Result<usize, StoreError> {
     let directory = directory.to_owned();
-    let find = move || clone::copies(&directory).unwrap_or_default();
-    let copies = tokio::task::spawn_blocking(find).await.unwrap_or_default();
-    if copies.is_empty() {
+    let find = move || clone::list_clones(&directory).unwrap_or_default();
+    let clones = tokio::task::spawn_blocking(find).await.unwrap_or_default();
+    if clones.is_empty() {
         return Ok(0);
     }
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -93,11 +93,11 @@ pub async fn sweep(
         })
         .collect();
     let remove = move || {
-        let done = copies.iter().filter(|copy| {
-            let left = clone::left_at(copy).map(|left| left.elapsed().unwrap_or_default());
-            is_done(sessions.get(*copy), left, keep, now, stale)
+        let done = clones.iter().filter(|path| {
+            let left = clone::left_at(path).map(|left| left.elapsed().unwrap_or_default());
+            is_done(sessions.get(*path), left, keep, now, stale)
         });
-        done.filter(|copy| clone::remove_copy(copy).is_ok()).count()
+        done.filter(|path| clone::remove_clone(path).is_ok()).count()
     };
     Ok(tokio::task::spawn_blocking(remove).await.unwrap_or(0))
 }
@@ -111,7 +111,7 @@ struct SessionUse {
 fn is_done(
     session: Option<&SessionUse>,
     left: Option<Duration>,
-    keep: Keep,
+    keep: CloneRetention,
     now: Millis,
     stale: Duration,
 ) -> bool {
@@ -122,14 +122,14 @@ fn is_done(
     let rested = u64::try_from(now.0.saturating_sub(session.last.0)).unwrap_or(0);
     match (left, keep) {
         (Some(left), _) => left >= stale,
-        (None, Keep::Always) => false,
-        (None, Keep::Never) => true,
-        (None, Keep::Days(days)) => rested >= days.saturating_mul(DAY),
+        (None, CloneRetention::Always) => false,
+        (None, CloneRetention::Never) => true,
+        (None, CloneRetention::Days(days)) => rested >= days.saturating_mul(DAY),
     }
 }
 
 /// The clone that a session works in. Call it before the session is deleted.
-pub async fn copy_of(store: &dyn Store, id: &SessionId) -> Option<PathBuf> {
+pub async fn clone_of(store: &dyn Store, id: &SessionId) -> Option<PathBuf> {
     let first = store.read(id, Seq::ZERO, 1).await.ok()?;
     let Event::SessionOpened { workspace: Workspace::Clone { path, .. }, .. } =
         &first.first()?.event
@@ -142,9 +142,9 @@ pub async fn copy_of(store: &dyn Store, id: &SessionId) -> Option<PathBuf> {
     (own && path.is_absolute()).then_some(path)
 }
 
-pub async fn remove(copy: Option<PathBuf>) -> std::io::Result<()> {
-    let Some(copy) = copy else { return Ok(()) };
-    let removed = tokio::task::spawn_blocking(move || clone::remove_copy(&copy)).await;
+pub async fn remove(clone: Option<PathBuf>) -> std::io::Result<()> {
+    let Some(path) = clone else { return Ok(()) };
+    let removed = tokio::task::spawn_blocking(move || clone::remove_clone(&path)).await;
     removed.unwrap_or_else(|error| Err(std::io::Error::other(error)))
 }
 
@@ -153,13 +153,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn when_a_copy_is_done_with() {
+    fn an_unused_clone_is_removed_as_configured() {
         let now = Millis(100 * DAY as i64);
         let used =
             |busy: bool, days: i64| SessionUse { busy, last: Millis(now.0 - days * DAY as i64) };
         let (idle, busy) = (used(false, 0), used(true, 99));
         let (young, old) = (Some(Duration::from_secs(1)), Some(STALE));
-        let (always, never, week) = (Keep::Always, Keep::Never, Keep::Days(7));
+        let (always, never, week) =
+            (CloneRetention::Always, CloneRetention::Never, CloneRetention::Days(7));
         let table = [
             (None, always, Some(&used(false, 99)), false),
             (None, never, Some(&idle), true),

@@ -17,7 +17,7 @@ use loggia_server::auth::Clients;
 use loggia_server::hook::PromptHook;
 use loggia_server::hook::process::HookProgram;
 use loggia_server::state::CommandSource;
-use loggia_session::{Hub, Listed, NewSession, SessionHandle, Store, StoreError};
+use loggia_session::{Hub, Listed, Listing, NewSession, SessionHandle, Store, StoreError};
 use loggia_store::SqliteStore;
 use loggia_wire::card::Skill;
 use loggia_wire::sdlc::types::Tool;
@@ -123,12 +123,12 @@ impl App {
         Ok(loaded)
     }
 
-    pub fn open_store(&self) -> anyhow::Result<Arc<SqliteStore>> {
-        let store = SqliteStore::open(&self.paths.data)?;
+    pub fn open_store(&self) -> anyhow::Result<Arc<dyn Store>> {
+        let store = open_store(&self.paths.data)?;
         for finding in store.findings() {
             say(finding);
         }
-        Ok(Arc::new(store))
+        Ok(store)
     }
 
     /// The guard that commands run under.
@@ -171,7 +171,7 @@ impl App {
 
     pub fn hub(
         &self,
-        store: Arc<SqliteStore>,
+        store: Arc<dyn Store>,
         config: &Config,
         program: &str,
     ) -> anyhow::Result<Hub> {
@@ -232,7 +232,7 @@ impl App {
     /// The session that the command line names: by text, or the last one of this workspace.
     pub async fn wanted_session(
         &self,
-        store: &SqliteStore,
+        store: &dyn Store,
         text: Option<&str>,
         last: bool,
     ) -> anyhow::Result<Option<SessionId>> {
@@ -326,6 +326,11 @@ fn access_word(access: Access) -> &'static str {
     }
 }
 
+/// Opens the store in a data directory. Blocks. Only this function names the kind of store.
+pub fn open_store(data: &Path) -> Result<Arc<dyn Store>, StoreError> {
+    Ok(Arc::new(SqliteStore::open(data)?))
+}
+
 /// Finds the one session with this id, id prefix or name.
 pub async fn find_session(store: &dyn Store, text: &str) -> anyhow::Result<SessionId> {
     let exact = SessionId::from(text);
@@ -354,13 +359,10 @@ pub async fn find_session(store: &dyn Store, text: &str) -> anyhow::Result<Sessi
 }
 
 /// The sessions of a workspace, newest first, and the damage that may hide others.
-pub async fn sessions_of(
-    store: &SqliteStore,
-    workspace: &str,
-) -> anyhow::Result<(Vec<Listed>, Option<StoreError>)> {
-    let (listed, mut damage) = store.list_readable(usize::MAX).await?;
+pub async fn sessions_of(store: &dyn Store, workspace: &str) -> anyhow::Result<Listing> {
+    let Listing { sessions, mut damage } = store.list_readable(usize::MAX).await?;
     let is_here = |listed: &Listed| listed.summary.workspace == workspace;
-    let (here, elsewhere): (Vec<_>, Vec<_>) = listed.into_iter().partition(is_here);
+    let (here, elsewhere): (Vec<_>, Vec<_>) = sessions.into_iter().partition(is_here);
     // A summary has no checksum, but its log has one. A directory that does not exist may be a
     // damaged path.
     for listed in elsewhere.iter().filter(|listed| !Path::new(&listed.summary.workspace).exists()) {
@@ -371,20 +373,20 @@ pub async fn sessions_of(
         {
             let detail =
                 format!("the list contains a wrong directory for session {}", listed.session);
-            let file = store.path().display().to_string();
+            let file = store.location();
             damage.get_or_insert(StoreError::Damaged { file, detail });
         }
     }
-    Ok((here, damage))
+    Ok(Listing { sessions: here, damage })
 }
 
 /// The newest session of a workspace.
-async fn last_session(store: &SqliteStore, workspace: &str) -> anyhow::Result<SessionId> {
-    let (listed, damage) = sessions_of(store, workspace).await?;
+async fn last_session(store: &dyn Store, workspace: &str) -> anyhow::Result<SessionId> {
+    let Listing { sessions, damage } = sessions_of(store, workspace).await?;
     if let Some(damage) = damage {
         return Err(damage.into());
     }
-    let last = listed.into_iter().find(|listed| !listed.summary.closed);
+    let last = sessions.into_iter().find(|listed| !listed.summary.closed);
     last.map(|listed| listed.session).ok_or_else(|| {
         Usage("there is no session in this directory yet: start one without --continue".into())
             .into()

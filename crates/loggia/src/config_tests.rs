@@ -143,7 +143,12 @@ fn every_key_is_read_from_a_file_and_from_its_variable() {
     assert_eq!(patterns(&machine.load().config)[..2], rules);
     assert_eq!(patterns(&machine.load().config)[2], "-config-3 command `sudo *`");
     assert!(
-        machine.load().config.rules.iter().all(|rule| rule.scope == loggia_core::Scope::Configured)
+        machine
+            .load()
+            .config
+            .rules
+            .iter()
+            .all(|rule| rule.scope == loggia_core::RuleLifetime::Configured)
     );
     assert_eq!(machine.origin("config-2"), "ROOT/home/config/config.toml:5");
     assert_eq!(machine.origin("shell.pass_env.JAVA_HOME"), "ROOT/home/config/config.toml:16");
@@ -514,7 +519,7 @@ fn a_hook_is_taken_whole_and_not_from_an_untrusted_project() {
 /// Clones are a nested table, and a project cannot widen them.
 #[test]
 fn clones_are_a_table_of_the_servers() {
-    use loggia_agent::clone::Keep;
+    use loggia_agent::clone::CloneRetention;
     use loggia_core::repository::Scheme;
     let user = "[server]\nstreams = 9\n[server.clones]\nschemes = ['ssh']\nhosts = ['A.example:1']\n\
                 credentials = ['a.example=/k']\nkeep = 'days:7'\ndirectory = '/c'\nfiles = 5\n";
@@ -526,7 +531,7 @@ fn clones_are_a_table_of_the_servers() {
     assert_eq!(clones.sources.schemes, [Scheme::Https, Scheme::Ssh]);
     assert_eq!(clones.sources.hosts, ["a.example:1"]);
     assert_eq!(clones.credentials, [("a.example".to_owned(), "/k".into())]);
-    assert_eq!((clones.keep, clones.limits.files), (Keep::Days(7), 3));
+    assert_eq!((clones.keep, clones.limits.files), (CloneRetention::Days(7), 3));
     assert_eq!(clones.limits.stall_bytes, 1024);
     assert_eq!(clones.directory.as_deref(), Some(Path::new("/c")));
     assert_eq!(machine.origin("server.clones.schemes.ssh"), "ROOT/home/config/config.toml:4");

@@ -320,6 +320,18 @@ fn a_prompt_enters_a_session_through_the_hook() {
     assert_none(found, "prompts that do not pass crates/loggia-server/src/hook.rs");
 }
 
+/// Every other module uses the port `Store`, so that another store needs a change in one file only.
+#[test]
+fn only_the_composition_names_the_kind_of_store() {
+    let mut found = Vec::new();
+    for (path, text) in sources(&["src"]) {
+        let binary = path.starts_with("crates/loggia/") && path != "crates/loggia/src/compose.rs";
+        let lines = code_lines(&text).filter(|(_, line)| binary && line.contains("loggia_store"));
+        found.extend(lines.map(|(number, line)| format!("{path}:{number}: {}", line.trim())));
+    }
+    assert_none(found, "uses of loggia-store outside of crates/loggia/src/compose.rs");
+}
+
 #[test]
 fn the_product_knows_no_test() {
     const NAMES: &[&str] = &["tck-", "test-resubscribe", "itk-"];

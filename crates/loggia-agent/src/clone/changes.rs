@@ -1,6 +1,6 @@
-//! The changes in a copy: the diff between the cloned commit and the current files.
+//! The changes in a clone: the diff between the cloned commit and the current files.
 //!
-//! Uses the base, a git directory outside the copy, so the copy's configuration, which a tool may have
+//! Uses the base, a git directory outside the clone, so the clone's configuration, which a tool may have
 //! changed, is not read. Filters and external diff programs that the repository names have no effect.
 
 use std::time::Duration;
@@ -9,7 +9,7 @@ use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use super::git::{Call, Git, Until};
-use super::{CloneError, CopyPaths};
+use super::{CloneError, ClonePaths};
 
 const TIME: Duration = Duration::from_secs(120);
 /// Bytes of a patch. It is stored in the log.
@@ -29,20 +29,20 @@ pub(super) struct Changes {
 
 pub(super) async fn find(
     git: &Git,
-    paths: &CopyPaths,
+    paths: &ClonePaths,
     stop: &CancellationToken,
 ) -> Result<Changes, CloneError> {
     let until =
         Until { stop, deadline: Instant::now() + TIME, timeout_message: "it takes too long" };
-    let CopyPaths { base, copy, .. } = paths;
+    let ClonePaths { base, clone, .. } = paths;
     let call = |arguments: &[&str]| {
-        let mut call = Call::new(arguments).within(base, copy);
-        // A separate index: the agent may have staged files in the copy's index.
+        let mut call = Call::new(arguments).within(base, clone);
+        // A separate index: the agent may have staged files in the clone's index.
         call.set("GIT_INDEX_FILE", base.join("index"));
         call
     };
     let run = async |arguments: &[&str], limit: usize| {
-        git.output(&call(arguments), copy, &until, limit).await
+        git.output(&call(arguments), clone, &until, limit).await
     };
     // May be left by a call that was killed. No other process uses this index.
     let _ = tokio::fs::remove_file(base.join("index.lock")).await;

@@ -1,4 +1,4 @@
-//! The disk space of copies, and their removal.
+//! The disk space of clones, and their removal.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, Permissions};
@@ -12,12 +12,12 @@ use loggia_core::repository::is_clone_name;
 use super::CloneError;
 use crate::workspace::{Workspace, shown};
 
-/// The file in a base with the size of its copy when it was created.
+/// The file in a base with the size of its clone when it was created.
 pub(super) const SIZE: &str = "size";
 
-/// The disk space and number of all copies.
+/// The disk space and number of all clones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Usage {
+pub(super) struct DiskUsage {
     pub bytes: u64,
     pub count: u64,
 }
@@ -46,17 +46,17 @@ pub(super) fn make_name_durable(path: &Path) -> io::Result<()> {
 }
 
 /// If this fails, the next attempt or a later cleanup removes the rest.
-pub(super) async fn remove(copy: &Path) {
-    let copy = copy.to_owned();
-    if let Some(Err(error)) = blocking(move || remove_copy(&copy)).await {
-        tracing::warn!(%error, "a copy of a repository could not be removed");
+pub(super) async fn remove(clone: &Path) {
+    let clone = clone.to_owned();
+    if let Some(Err(error)) = blocking(move || remove_clone(&clone)).await {
+        tracing::warn!(%error, "a clone of a repository could not be removed");
     }
 }
 
-/// Removes the copy at this path, complete or not, with its base. Blocks.
-pub fn remove_copy(copy: &Path) -> io::Result<()> {
+/// Removes the clone at this path, complete or not, with its base. Blocks.
+pub fn remove_clone(clone: &Path) -> io::Result<()> {
     let (Some(directory), Some(name)) =
-        (copy.parent(), copy.file_name().and_then(|it| it.to_str()))
+        (clone.parent(), clone.file_name().and_then(|it| it.to_str()))
     else {
         return Err(io::Error::other("it has no name"));
     };
@@ -111,22 +111,22 @@ fn make_writable(directory: &Path) {
     }
 }
 
-/// Creates the directory of all copies with private permissions, and a directory for a new copy in it.
-/// Returns the usage before. A copy that is still being created counts as the largest possible.
+/// Creates the directory of all clones with private permissions, and a directory for a new clone in it.
+/// Returns the usage before. A clone that is still being created counts as the largest possible.
 pub(super) async fn reserve(
     reservation: &Arc<Mutex<()>>,
     directory: &Path,
     new: &Path,
     largest: u64,
-) -> Result<Usage, CloneError> {
+) -> Result<DiskUsage, CloneError> {
     let (reservation, directory, new) = (reservation.clone(), directory.to_owned(), new.to_owned());
     let reserve = move || {
         let _guard = reservation.lock().unwrap_or_else(PoisonError::into_inner);
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
-        let mut used = Usage::default();
-        for copy in copies(&directory)? {
+        let mut used = DiskUsage::default();
+        for clone in list_clones(&directory)? {
             used.count += 1;
-            let mut base = copy.into_os_string();
+            let mut base = clone.into_os_string();
             base.push(".base");
             let size = fs::read_to_string(Path::new(&base).join(SIZE));
             let size = size.ok().and_then(|text| text.trim().parse().ok());
@@ -135,15 +135,15 @@ pub(super) async fn reserve(
         DirBuilder::new().mode(0o700).create(&new)?;
         Ok(used)
     };
-    let reserved: io::Result<Usage> =
+    let reserved: io::Result<DiskUsage> =
         blocking(reserve).await.unwrap_or_else(|| Err(io::Error::other("interrupted")));
     reserved.map_err(|error| {
         CloneError::failed(format!("the directory for the repository cannot be created: {error}"))
     })
 }
 
-/// The paths of all copies in a directory, complete or not, each once. Blocks.
-pub fn copies(directory: &Path) -> io::Result<Vec<PathBuf>> {
+/// The paths of all clones in a directory, complete or not, each once. Blocks.
+pub fn list_clones(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match fs::read_dir(directory) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -178,7 +178,7 @@ fn measure_blocking(directory: &Path) -> (u64, u64) {
     })
 }
 
-/// Checks the name of a directory in a copy before the copy exists.
+/// Checks the name of a directory in a clone before the clone exists.
 pub(super) fn check_name(directory: Option<&str>) -> Result<(), CloneError> {
     let Some(name) = directory else { return Ok(()) };
     let has = |wanted: &str| name.split('/').any(|part| part.eq_ignore_ascii_case(wanted));
@@ -191,22 +191,22 @@ pub(super) fn check_name(directory: Option<&str>) -> Result<(), CloneError> {
     Err(CloneError::failed(format!("the directory `{name}` {why}: name one with its files")))
 }
 
-/// Opens the directory of a copy that a session works in. Its path must not contain links, so that the
+/// Opens the directory of a clone that a session works in. Its path must not contain links, so that the
 /// repository cannot lead it elsewhere. Blocks.
-pub(crate) fn open(copy: &Path, directory: Option<&str>) -> Result<Workspace, CloneError> {
+pub(crate) fn open(clone: &Path, directory: Option<&str>) -> Result<Workspace, CloneError> {
     let failed = |error: crate::workspace::WorkspaceError| CloneError::failed(error.to_string());
-    let root = Workspace::open(copy).map_err(failed)?;
+    let root = Workspace::open(clone).map_err(failed)?;
     let Some(name) = directory else { return Ok(root) };
     check_name(directory)?;
-    let place = root.locate(name).map_err(failed)?;
-    if place.is_root() {
+    let path = root.locate(name).map_err(failed)?;
+    if path.is_root() {
         return Ok(root);
     }
-    root.open_real_directory(&place).map_err(failed)?;
-    let wanted = root.path().join(place.as_str());
+    root.open_real_directory(&path).map_err(failed)?;
+    let wanted = root.path().join(path.as_str());
     let opened = Workspace::open(&wanted).map_err(failed)?;
     match opened.path() == wanted {
         true => Ok(opened),
-        false => Err(CloneError::failed(format!("`{place}` changed while it was opened"))),
+        false => Err(CloneError::failed(format!("`{path}` changed while it was opened"))),
     }
 }

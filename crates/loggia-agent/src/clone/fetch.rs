@@ -12,11 +12,11 @@ use tokio::time::Instant;
 
 use super::git::{Call, Git, OLDEST, Until, cannot_run};
 use super::git_progress::GitProgress;
-use super::{CloneError, Clones, CopyPaths, Job, disk, source};
+use super::{CloneError, ClonePaths, Clones, Job, disk, source};
 use crate::child::{Captured, Running};
 use crate::guard;
 
-/// How often the growing copy is measured.
+/// How often the growing clone is measured.
 const MEASURE_INTERVAL: Duration = Duration::from_millis(250);
 /// Bytes of a short output.
 const SHORT_OUTPUT: usize = 4096;
@@ -74,7 +74,7 @@ impl Clones {
         finished.unwrap_or_else(|_| Err(CloneError::failed("interrupted")))?;
         let short: String = commit.chars().take(12).collect();
         let text = format!("Cloned commit {short}: {} files, {}", tree.files, size(bytes));
-        // The copy is complete even if the notice cannot be written.
+        // The clone is complete even if the notice cannot be written.
         let _ = job.turn.notice(Level::Info, text).await;
         Ok(())
     }
@@ -355,9 +355,9 @@ fn opening(url: &RepositoryUrl, job: &Job<'_>) -> String {
     format!("Cloning {from}{at}")
 }
 
-/// The last steps, after which the copy is complete. Blocks.
+/// The last steps, after which the clone is complete. Blocks.
 fn finish(
-    paths: &CopyPaths,
+    paths: &ClonePaths,
     directory: Option<&str>,
     commit: &str,
     bytes: u64,
@@ -365,17 +365,19 @@ fn finish(
     disk::open(&paths.new, directory).map(drop)?;
     let finished = create_base(paths, commit, bytes).and_then(|()| {
         disk::make_durable(&paths.new)?;
-        // Renamed last, so that a copy with its final name is complete even after a power failure.
-        fs::rename(&paths.new, &paths.copy)?;
-        disk::make_name_durable(&paths.copy)
+        // Renamed last, so that a clone with its final name is complete even after a power failure.
+        fs::rename(&paths.new, &paths.clone)?;
+        disk::make_name_durable(&paths.clone)
     });
     finished.map_err(|error| {
-        CloneError::failed(format!("the copy of the repository could not be put in place: {error}"))
+        CloneError::failed(format!(
+            "the clone of the repository could not be renamed to its final name: {error}"
+        ))
     })
 }
 
-/// A git directory that uses the copy's objects and nothing else of it.
-fn create_base(paths: &CopyPaths, commit: &str, bytes: u64) -> io::Result<()> {
+/// A git directory that uses the clone's objects and nothing else of it.
+fn create_base(paths: &ClonePaths, commit: &str, bytes: u64) -> io::Result<()> {
     let base = &paths.base;
     for directory in ["objects/info", "refs"] {
         fs::create_dir_all(base.join(directory))?;
@@ -384,7 +386,7 @@ fn create_base(paths: &CopyPaths, commit: &str, bytes: u64) -> io::Result<()> {
         64 => "[core]\n\trepositoryformatversion = 1\n[extensions]\n\tobjectformat = sha256\n",
         _ => "[core]\n\trepositoryformatversion = 0\n",
     };
-    let objects = paths.copy.join(".git/objects");
+    let objects = paths.clone.join(".git/objects");
     let objects = objects.to_str().ok_or_else(|| io::Error::other("its path is not UTF-8"))?;
     fs::write(base.join("config"), config)?;
     fs::write(base.join("objects/info/alternates"), format!("{objects}\n"))?;

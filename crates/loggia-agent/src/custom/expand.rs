@@ -173,13 +173,13 @@ fn output_of(outcome: CallOutcome) -> LineOutput {
 async fn read(workspace: &Arc<Workspace>, path: &str) -> Result<String, String> {
     let (workspace, path) = (workspace.clone(), path.to_owned());
     let read = move || -> Result<String, String> {
-        let place: WorkspacePath = workspace.locate(&path).map_err(|error| error.message)?;
-        if workspace.excludes(&place) {
+        let located: WorkspacePath = workspace.locate(&path).map_err(|error| error.message)?;
+        if workspace.excludes(&located) {
             return Err(format!("`{}` is excluded by an ignore file", shown(&path)));
         }
-        let mut file = workspace.open_file(&place).map_err(|error| error.message)?;
-        let bytes = file.read_whole(&place, FILE_LIMIT).map_err(|error| error.message)?;
-        String::from_utf8(bytes).map_err(|_| format!("`{place}` is not UTF-8 text"))
+        let mut file = workspace.open_file(&located).map_err(|error| error.message)?;
+        let bytes = file.read_whole(&located, FILE_LIMIT).map_err(|error| error.message)?;
+        String::from_utf8(bytes).map_err(|_| format!("`{located}` is not UTF-8 text"))
     };
     tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| Err(error.to_string()))
 }

@@ -73,8 +73,8 @@ fn an_error_is_reported_with_its_line() {
     ];
     for (text, line, why) in cases {
         let wrong = toml(text).unwrap_err();
-        let place = line.is_none() || wrong.line == line;
-        assert!(place && wrong.why.contains(why), "{text:?}: {wrong:?}");
+        let line_matches = line.is_none() || wrong.line == line;
+        assert!(line_matches && wrong.why.contains(why), "{text:?}: {wrong:?}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Shared by the built-in models: the actions of one reply, and the stream that performs them.
 //!
 //! A built-in model maps plain data (a prompt and the replies since then) to [`Action`]s. Only this
-//! module waits, fails and ends the stream. Must not know the steps of either model.
+//! module waits, fails and ends the stream. Not here: the steps of either model.
 
 use std::time::Duration;
 

@@ -4,7 +4,7 @@
 //! repeat any of it a million times. The replies since the prompt determine its progress. Its only state
 //! is how often an error step with `attempts` has fired, because a retry looks like the first request.
 //!
-//! Must not know the tools that it names.
+//! Not here: the tools that it names.
 
 mod form;
 mod load;

@@ -1,7 +1,7 @@
 //! `/approvals`: lists and revokes rules.
 
 use loggia_core::origin::PRINCIPAL_SEPARATOR;
-use loggia_core::{Rule, Scope};
+use loggia_core::{Rule, RuleLifetime};
 use loggia_session::{Turn, TurnOver};
 
 use super::say;
@@ -35,7 +35,7 @@ pub async fn revoke(turn: &Turn, id: &str) -> Result<(), TurnOver> {
             return failed(format!("there is no rule `{id}`: see `/approvals list`"));
         }
     };
-    if rule.scope == Scope::Configured {
+    if rule.scope == RuleLifetime::Configured {
         return failed(format!(
             "{} is in the configuration: change it there (`loggia config`)",
             rule.matcher
@@ -73,9 +73,9 @@ async fn rules(turn: &Turn) -> Result<Vec<Rule>, TurnOver> {
 fn line(rule: &Rule, root: &str) -> String {
     let what = if rule.allow { "allow" } else { "forbid" };
     let scope = match rule.scope {
-        Scope::Session => "for this session",
-        Scope::Project => "always in this workspace",
-        Scope::Configured => "from the configuration",
+        RuleLifetime::Session => "for this session",
+        RuleLifetime::Project => "always in this workspace",
+        RuleLifetime::Configured => "from the configuration",
     };
     let whose =
         match rule.principal.as_deref().and_then(|name| name.split(PRINCIPAL_SEPARATOR).next()) {

@@ -42,8 +42,8 @@ pub async fn add(agent: &NativeAgent, turn: &Turn, text: &str) -> Result<(), Tur
 pub async fn current(workspace: &Arc<Workspace>) -> Result<Option<String>, TurnOver> {
     let workspace = workspace.clone();
     let read = move || -> Result<Option<String>, String> {
-        let place = workspace.locate(AGENTS).and_then(|place| workspace.real_file(&place));
-        let version = place.and_then(|place| workspace.version(&place));
+        let path = workspace.locate(AGENTS).and_then(|path| workspace.real_file(&path));
+        let version = path.and_then(|path| workspace.version(&path));
         match version.map_err(|error| error.to_string())? {
             None => Ok(None),
             Some(version) => String::from_utf8(version.bytes)

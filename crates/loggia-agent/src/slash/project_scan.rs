@@ -134,9 +134,9 @@ impl ProjectScan {
 }
 
 fn text_of(workspace: &Workspace, name: &str) -> Option<String> {
-    let place = workspace.locate(name).ok()?;
-    let mut file = workspace.open_file(&place).ok()?;
-    String::from_utf8(file.read_whole(&place, MANIFEST).ok()?).ok()
+    let path = workspace.locate(name).ok()?;
+    let mut file = workspace.open_file(&path).ok()?;
+    String::from_utf8(file.read_whole(&path, MANIFEST).ok()?).ok()
 }
 
 fn title_of(text: &str) -> Option<String> {

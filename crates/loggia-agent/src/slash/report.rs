@@ -34,7 +34,9 @@ pub fn tools(tools: &Toolbox) -> String {
     let lines: Vec<String> = tools
         .specs()
         .iter()
-        .map(|spec| format!("- `{}` ({}): {}", spec.name, touches(spec.access), spec.description))
+        .map(|spec| {
+            format!("- `{}` ({}): {}", spec.name, describe_access(spec.access), spec.description)
+        })
         .collect();
     if lines.is_empty() {
         "There are no tools in this session.".to_owned()
@@ -43,7 +45,7 @@ pub fn tools(tools: &Toolbox) -> String {
     }
 }
 
-fn touches(access: Access) -> &'static str {
+fn describe_access(access: Access) -> &'static str {
     match access {
         Access::Read => "reads",
         Access::Session => "changes the session only",
@@ -70,13 +72,13 @@ pub async fn stats(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
     );
     let stats = &turn.context().stats;
     let mut lines = vec![counted(stats)];
-    lines.extend(spent(stats, agent.prices()));
+    lines.extend(cost_lines(stats, agent.prices()));
     lines.push(context);
     say(turn, lines.join("\n")).await
 }
 
 /// The cost of each model that has a price, and the total if each has one.
-fn spent(stats: &Stats, prices: &Prices) -> Vec<String> {
+fn cost_lines(stats: &Stats, prices: &Prices) -> Vec<String> {
     let priced = stats.by_model.spending().filter_map(|(model, usage)| {
         let cost = prices.of(model, usage)?;
         let (input, output) = (usage.input_tokens, usage.output_tokens);

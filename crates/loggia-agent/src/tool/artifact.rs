@@ -88,10 +88,10 @@ fn publish(workspace: &Workspace, input: Input) -> ToolResult<Output> {
         }
         (Some(text), ..) => (text_part(&name, media_type, &text), text.len()),
         (None, Some(path), _) => {
-            let place = workspace.locate(&path)?;
-            let bytes = workspace.open_file(&place)?.read_whole(&place, LARGEST)?;
+            let path = workspace.locate(&path)?;
+            let bytes = workspace.open_file(&path)?.read_whole(&path, LARGEST)?;
             let media_type =
-                media_type.or_else(|| guess_media_type(place.as_str()).map(str::to_owned));
+                media_type.or_else(|| guess_media_type(path.as_str()).map(str::to_owned));
             (file_part(&name, media_type, &bytes), bytes.len())
         }
         (None, None, data) => {

@@ -49,12 +49,12 @@ impl TypedTool for Replace {
 /// The change that would make the replacement.
 fn propose(workspace: &Workspace, input: &Input) -> ToolResult<FileDiff> {
     let expected = usize::try_from(input.expected_replacements.unwrap_or(1)).unwrap_or(usize::MAX);
-    let place = workspace.real_file(&workspace.locate(&input.path)?)?;
-    let Some(old) = workspace.version(&place)? else {
-        let message = format!("there is no `{place}` in the workspace: create it with write_file");
+    let path = workspace.real_file(&workspace.locate(&input.path)?)?;
+    let Some(old) = workspace.version(&path)? else {
+        let message = format!("there is no `{path}` in the workspace: create it with write_file");
         return Err(ToolError::new("not_found", message));
     };
-    diff(workspace, &place, Some(old), |text| {
+    diff(workspace, &path, Some(old), |text| {
         let text = text.unwrap_or_default();
         let new = apply_replace(text, &input.old_string, &input.new_string, expected);
         new.map_err(|error| match error {
@@ -62,7 +62,7 @@ fn propose(workspace: &Workspace, input: &Input) -> ToolResult<FileDiff> {
             ReplaceError::TooLarge { .. } => ToolError::new("too_large", error.to_string()),
             ReplaceError::Same => ToolError::new("no_change", error.to_string()),
             ReplaceError::Count { .. } => {
-                ToolError::new("match_count", format!("in `{place}` {error}"))
+                ToolError::new("match_count", format!("in `{path}` {error}"))
             }
         })
     })

@@ -43,8 +43,8 @@ impl TypedTool for Glob {
     type Input = Input;
 
     async fn preview(&self, input: Input, workspace: &Arc<Workspace>) -> ToolResult<Preview> {
-        let place = workspace.locate_or_root(input.path.as_deref())?;
-        let title = format!("find {} in {place}", shown(&input.pattern));
+        let path = workspace.locate_or_root(input.path.as_deref())?;
+        let title = format!("find {} in {path}", shown(&input.pattern));
         blocking(workspace, move |_| path_matcher("pattern", &input.pattern).map(drop)).await?;
         Ok(Preview::plain(title))
     }
@@ -69,13 +69,13 @@ pub(super) fn path_matcher(field: &str, pattern: &str) -> ToolResult<GlobMatcher
 
 /// Files below the directory whose path from there matches, sorted.
 fn find(workspace: &Workspace, input: &Input, stop: CancellationToken) -> ToolResult<String> {
-    let place = workspace.locate_or_root(input.path.as_deref())?;
+    let path = workspace.locate_or_root(input.path.as_deref())?;
     let matcher = path_matcher("pattern", &input.pattern)?;
     let mut lines = Lines::new(RESULTS, RESULT_BYTES);
-    let walked = workspace.walk(&place, &walk_limits(stop), &mut |entry| {
+    let walked = workspace.walk(&path, &walk_limits(stop), &mut |entry| {
         let wanted = matches!(entry.kind, FileType::RegularFile | FileType::Symlink)
             && matcher.is_match(entry.path);
-        if !wanted || lines.push(&full_path(&place, entry.path)) {
+        if !wanted || lines.push(&full_path(&path, entry.path)) {
             ControlFlow::Continue(())
         } else {
             ControlFlow::Break(())
@@ -83,7 +83,7 @@ fn find(workspace: &Workspace, input: &Input, stop: CancellationToken) -> ToolRe
     })?;
     let remarks = remarks(&walked, &lines)?;
     if lines.count() == 0 {
-        let no_match = format!("no file in {place} matches `{}`", shown(&input.pattern));
+        let no_match = format!("no file in {path} matches `{}`", shown(&input.pattern));
         return Ok(lines.finish(&[vec![no_match], remarks].concat()));
     }
     Ok(lines.finish(&remarks))

@@ -48,9 +48,9 @@ impl TypedTool for ListDirectory {
 
 /// The directory's entries, sorted by name, one per line.
 fn list(workspace: &Workspace, input: &Input) -> ToolResult<String> {
-    let place = workspace.locate_or_root(input.path.as_deref())?;
-    let directory = workspace.open_directory(&place)?;
-    let failed = |errno: rustix::io::Errno| ToolError::new("io", format!("`{place}`: {errno}"));
+    let path = workspace.locate_or_root(input.path.as_deref())?;
+    let directory = workspace.open_directory(&path)?;
+    let failed = |errno: rustix::io::Errno| ToolError::new("io", format!("`{path}`: {errno}"));
     let deadline = Instant::now() + TIME;
     let mut names = Vec::new();
     let mut remarks = Vec::new();
@@ -66,7 +66,7 @@ fn list(workspace: &Workspace, input: &Input) -> ToolResult<String> {
         names.push(entry.file_name().to_owned());
     }
     if names.is_empty() {
-        return Ok(format!("[{place} is empty]"));
+        return Ok(format!("[{path} is empty]"));
     }
     names.sort();
     let mut lines = Lines::new(SHOWN, SHOWN_BYTES);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use loggia_core::{Access, Output, Step, StepState};
+use loggia_core::{Access, Output, PlanStep, StepState};
 
 use super::input::{FieldType, Kind, input, invalid};
 use super::text::counted;
@@ -63,7 +63,7 @@ impl TypedTool for WriteTodos {
     async fn run(&self, input: Input, call: Call<'_>) -> ToolResult<Output> {
         input.check()?;
         let count = counted(input.todos.len(), "step");
-        let steps = input.todos.into_iter().map(|Todo { text, state }| Step { text, state });
+        let steps = input.todos.into_iter().map(|Todo { text, state }| PlanStep { text, state });
         call.permit.plan(steps.collect()).await?;
         Ok(Output::text(format!("the plan has {count}")))
     }

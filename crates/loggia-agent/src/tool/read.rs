@@ -54,30 +54,30 @@ impl TypedTool for ReadFile {
 fn read(workspace: &Workspace, input: &Input) -> ToolResult<String> {
     let first = input.offset.unwrap_or(1).max(1);
     let count = input.limit.unwrap_or(DEFAULT_LINES).max(1);
-    let place = workspace.locate(&input.path)?;
-    let opened = workspace.open_file(&place)?;
+    let path = workspace.locate(&input.path)?;
+    let opened = workspace.open_file(&path)?;
     let size = opened.size;
     let mut reader = BufReader::with_capacity(64 * 1024, opened.file);
-    let failed = |error: std::io::Error| ToolError::new("io", format!("`{place}`: {error}"));
+    let failed = |error: std::io::Error| ToolError::new("io", format!("`{path}`: {error}"));
 
     let start = reader.fill_buf().map_err(failed)?;
     if start.iter().take(BINARY_CHECK).any(|byte| *byte == 0) {
-        return Ok(format!("[{place} is a binary file of {size} bytes; its content is not shown]"));
+        return Ok(format!("[{path} is a binary file of {size} bytes; its content is not shown]"));
     }
     if start.is_empty() {
-        return Ok(format!("[{place} is empty]"));
+        return Ok(format!("[{path} is empty]"));
     }
     let skipped = skip_lines(&mut reader, first - 1).map_err(failed)?;
     match skipped {
         Skipped::All => {}
         Skipped::Ended { lines } => {
             let lines = counted(usize::try_from(lines).unwrap_or(usize::MAX), "line");
-            let message = format!("`{place}` has only {lines}: ask for an earlier offset");
+            let message = format!("`{path}` has only {lines}: ask for an earlier offset");
             return Err(ToolError::new("past_end", message));
         }
         Skipped::TooFar => {
             let message = format!(
-                "line {first} of `{place}` ({size} bytes) is too far into the file: search for its \
+                "line {first} of `{path}` ({size} bytes) is too far into the file: search for its \
                  content, or cut the file with a shell command"
             );
             return Err(ToolError::new("too_large", message));

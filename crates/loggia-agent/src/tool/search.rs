@@ -80,8 +80,8 @@ impl TypedTool for SearchFileContent {
     type Input = Input;
 
     async fn preview(&self, input: Input, workspace: &Arc<Workspace>) -> ToolResult<Preview> {
-        let place = workspace.locate_or_root(input.path.as_deref())?;
-        let title = format!("search for {} in {place}", shown(&input.pattern));
+        let path = workspace.locate_or_root(input.path.as_deref())?;
+        let title = format!("search for {} in {path}", shown(&input.pattern));
         let _slot = SEARCHES.acquire().await;
         blocking(workspace, move |_| {
             input.matcher()?;
@@ -100,7 +100,7 @@ impl TypedTool for SearchFileContent {
 
 /// Matching lines as `path:line:text`, bounded in number, size and time.
 fn search(workspace: &Workspace, input: &Input, stop: CancellationToken) -> ToolResult<String> {
-    let place = workspace.locate_or_root(input.path.as_deref())?;
+    let path = workspace.locate_or_root(input.path.as_deref())?;
     let include = input.include_matcher()?;
     let limits = walk_limits(stop.clone());
     let mut running = Running {
@@ -116,19 +116,19 @@ fn search(workspace: &Workspace, input: &Input, stop: CancellationToken) -> Tool
         deadline: limits.deadline,
         stop,
     };
-    let walked = workspace.walk(&place, &limits, &mut |entry| {
+    let walked = workspace.walk(&path, &limits, &mut |entry| {
         let wanted = entry.kind == FileType::RegularFile
             && include.as_ref().is_none_or(|include| include.is_match(entry.path));
         match wanted.then(|| entry.open()).flatten() {
-            Some(file) => running.file(&full_path(&place, entry.path), file),
+            Some(file) => running.file(&full_path(&path, entry.path), file),
             None => ControlFlow::Continue(()),
         }
     });
     let walked = match walked {
         // The path names a single file.
         Err(error) if error.kind == WorkspaceErrorKind::NotADirectory => {
-            let file = workspace.open_file(&place)?.file;
-            let end = if running.file(&place.to_string(), file).is_break() && !running.lines.cut {
+            let file = workspace.open_file(&path)?.file;
+            let end = if running.file(&path.to_string(), file).is_break() && !running.lines.cut {
                 WalkEnd::Time
             } else {
                 WalkEnd::Complete
@@ -137,7 +137,7 @@ fn search(workspace: &Workspace, input: &Input, stop: CancellationToken) -> Tool
         }
         walked => walked?,
     };
-    running.report(&walked, &format!("no line in {place} matches `{}`", shown(&input.pattern)))
+    running.report(&walked, &format!("no line in {path} matches `{}`", shown(&input.pattern)))
 }
 
 struct Running {
@@ -223,7 +223,7 @@ impl Sink for MatchSink<'_> {
         let line = found.bytes().strip_suffix(b"\n").unwrap_or(found.bytes());
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         let start = match self.matcher.find(line) {
-            Ok(Some(place)) => place.start(),
+            Ok(Some(found)) => found.start(),
             Ok(None) | Err(_) => 0,
         };
         Ok(self.lines.push(&format!("{}:{number}:{}", self.path, excerpt(line, start))))

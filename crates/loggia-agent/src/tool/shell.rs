@@ -72,8 +72,8 @@ impl TypedTool for RunShellCommand {
         let Input { command, directory, timeout_seconds } = input;
         check(&command, timeout_seconds)?;
         let directory = blocking(workspace, move |workspace| {
-            let place = workspace.locate_or_root(directory.as_deref())?;
-            Ok(workspace.absolute(&workspace.real_directory(&place)?))
+            let path = workspace.locate_or_root(directory.as_deref())?;
+            Ok(workspace.absolute(&workspace.real_directory(&path)?))
         });
         let directory = directory.await?;
         let title = format!("run {}", headline(&command));
@@ -89,8 +89,8 @@ impl TypedTool for RunShellCommand {
         let limit = requested.min(call.permit.limit());
         let by_rule = call.permit.is_by_rule();
         let opened = call.read(move |workspace| {
-            let place = workspace.locate(&directory)?;
-            let opened = workspace.open_real_directory(&place)?;
+            let path = workspace.locate(&directory)?;
+            let opened = workspace.open_real_directory(&path)?;
             let external = by_rule && environment::names_external_diff(Path::new(&directory));
             Ok((opened, external))
         });

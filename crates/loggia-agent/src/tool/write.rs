@@ -47,41 +47,39 @@ pub(super) fn preview_edit(verb: &str, diff: FileDiff) -> Preview {
 
 /// The change that would write `content`.
 pub fn propose_write(workspace: &Workspace, path: &str, content: &str) -> ToolResult<FileDiff> {
-    let place = workspace.real_file(&workspace.locate(path)?)?;
-    let old = workspace.version(&place)?;
-    diff(workspace, &place, old, |_| Ok(content.to_owned()))
+    let path = workspace.real_file(&workspace.locate(path)?)?;
+    let old = workspace.version(&path)?;
+    diff(workspace, &path, old, |_| Ok(content.to_owned()))
 }
 
 /// The diff from the current version to the result of `change`.
 pub(super) fn diff(
     workspace: &Workspace,
-    place: &WorkspacePath,
+    path: &WorkspacePath,
     old: Option<Version>,
     change: impl FnOnce(Option<&str>) -> ToolResult<String>,
 ) -> ToolResult<FileDiff> {
     let old_digest = old.as_ref().map(|version| version.digest.clone()).unwrap_or_default();
     let old_text = match old {
-        Some(version) => Some(String::from_utf8(version.bytes).map_err(|_| not_text(place))?),
+        Some(version) => Some(String::from_utf8(version.bytes).map_err(|_| not_text(path))?),
         None => None,
     };
     if old_text.as_ref().is_some_and(|text| text.contains('\0')) {
-        return Err(not_text(place));
+        return Err(not_text(path));
     }
     let new = change(old_text.as_deref())?;
     if new.len() as u64 > EDIT_LIMIT {
-        let message =
-            format!("`{place}` would have {} bytes; the limit is {EDIT_LIMIT}", new.len());
+        let message = format!("`{path}` would have {} bytes; the limit is {EDIT_LIMIT}", new.len());
         return Err(ToolError::new("too_large", message));
     }
-    let absolute = workspace.absolute(place);
-    let shown = FileDiff::between(place.as_str(), &absolute, old_text.as_deref(), &new);
+    let absolute = workspace.absolute(path);
+    let shown = FileDiff::between(path.as_str(), &absolute, old_text.as_deref(), &new);
     Ok(FileDiff { old_digest, ..shown })
 }
 
-fn not_text(place: &WorkspacePath) -> ToolError {
-    let message = format!(
-        "`{place}` is not UTF-8 text, so a diff of it cannot be shown: use a shell command"
-    );
+fn not_text(path: &WorkspacePath) -> ToolError {
+    let message =
+        format!("`{path}` is not UTF-8 text, so a diff of it cannot be shown: use a shell command");
     ToolError::new("not_text", message)
 }
 
@@ -94,13 +92,13 @@ pub(super) async fn run_edit(call: Call<'_>) -> ToolResult<Output> {
 
 /// Writes the diff's new content if the file still has its old content.
 pub fn apply(workspace: &Workspace, diff: FileDiff) -> ToolResult<Output> {
-    let place = workspace.locate(&diff.path)?;
+    let path = workspace.locate(&diff.path)?;
     if diff.changes_nothing() {
-        workspace.is_still(&place, &diff.old_digest)?;
-        return Ok(Output::text(format!("{place} already has this content: nothing to change")));
+        workspace.is_still(&path, &diff.old_digest)?;
+        return Ok(Output::text(format!("{path} already has this content: nothing to change")));
     }
-    workspace.replace(&place, &diff.old_digest, diff.new.as_bytes())?;
+    workspace.replace(&path, &diff.old_digest, diff.new.as_bytes())?;
     let lines = counted(diff.new.lines().count(), "line");
     let bytes = counted(diff.new.len(), "byte");
-    Ok(Output { diff: Some(diff), ..Output::text(format!("wrote {place} ({lines}, {bytes})")) })
+    Ok(Output { diff: Some(diff), ..Output::text(format!("wrote {path} ({lines}, {bytes})")) })
 }

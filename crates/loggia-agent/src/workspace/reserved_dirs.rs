@@ -63,10 +63,10 @@ impl Workspace {
     pub(super) fn check_not_reserved(
         &self,
         opened: &OwnedFd,
-        place: &WorkspacePath,
+        path: &WorkspacePath,
     ) -> Result<(), WorkspaceError> {
         if self.reserved.is_reserved_file(opened) {
-            return Err(reserved_error(place));
+            return Err(reserved_error(path));
         }
         if self.reserved.is_empty() {
             return Ok(());
@@ -76,31 +76,31 @@ impl Workspace {
             // Without /proc the real path is unknown, but a path without links is its own real path.
             None => {
                 let plain =
-                    self.resolver.open(self.root.as_fd(), place, OFlags::PATH, Links::Refuse);
-                plain.map_err(|errno| self.explain(errno, place))?;
-                self.path.join(place.as_str())
+                    self.resolver.open(self.root.as_fd(), path, OFlags::PATH, Links::Refuse);
+                plain.map_err(|errno| self.explain(errno, path))?;
+                self.path.join(path.as_str())
             }
         };
-        if self.reserved.contains(&real) { Err(reserved_error(place)) } else { Ok(()) }
+        if self.reserved.contains(&real) { Err(reserved_error(path)) } else { Ok(()) }
     }
 
     /// The same for a path without links, which need not exist.
     pub(super) fn check_not_reserved_path(
         &self,
-        place: &WorkspacePath,
+        path: &WorkspacePath,
     ) -> Result<(), WorkspaceError> {
-        match self.reserved.contains(&self.path.join(place.as_str())) {
-            true => Err(reserved_error(place)),
+        match self.reserved.contains(&self.path.join(path.as_str())) {
+            true => Err(reserved_error(path)),
             false => Ok(()),
         }
     }
 }
 
-fn reserved_error(place: &WorkspacePath) -> WorkspaceError {
+fn reserved_error(path: &WorkspacePath) -> WorkspaceError {
     WorkspaceError::new(
         Kind::Denied,
         format!(
-            "`{place}` is one of Loggia's own files or directories, which tools cannot read or \
+            "`{path}` is one of Loggia's own files or directories, which tools cannot read or \
              write: change it yourself"
         ),
     )

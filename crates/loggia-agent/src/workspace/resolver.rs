@@ -35,13 +35,13 @@ impl Resolver {
     pub(super) fn open(
         self,
         root: BorrowedFd<'_>,
-        place: &WorkspacePath,
+        path: &WorkspacePath,
         flags: OFlags,
         links: Links,
     ) -> Result<OwnedFd, Errno> {
         match self {
-            Self::Kernel => open_beneath(root, place.as_str(), flags, links),
-            Self::Stepwise => open_stepwise(root, place, flags),
+            Self::Kernel => open_beneath(root, path.as_str(), flags, links),
+            Self::Stepwise => open_stepwise(root, path, flags),
         }
     }
 }
@@ -68,11 +68,11 @@ fn open_beneath(
 
 fn open_stepwise(
     root: BorrowedFd<'_>,
-    place: &WorkspacePath,
+    path: &WorkspacePath,
     flags: OFlags,
 ) -> Result<OwnedFd, Errno> {
     let step = OFlags::PATH | OFlags::DIRECTORY;
-    let Some((parent, name)) = place.split() else { return open_single(root, ".", flags) };
+    let Some((parent, name)) = path.split() else { return open_single(root, ".", flags) };
     let mut held = open_single(root, ".", step)?;
     for component in parent.components() {
         held = open_single(held.as_fd(), component, step)?;

@@ -32,13 +32,13 @@ fn with_both_resolvers(check: impl Fn(&Workspace, &Path)) {
 fn nothing_outside_is_opened_by_either_resolver() {
     with_both_resolvers(|workspace, _| {
         for path in ["out/secret", "up", "out", "in/../../secret"] {
-            let place = workspace.locate(path);
-            let opened = place.and_then(|place| workspace.open_file(&place));
+            let located = workspace.locate(path);
+            let opened = located.and_then(|located| workspace.open_file(&located));
             let found = kind(opened);
             assert!(["outside_workspace", "symlink"].contains(&found), "{path}: {found}");
         }
-        let place = workspace.locate("a/b/file").unwrap();
-        let bytes = workspace.open_file(&place).unwrap().read_whole(&place, 100).unwrap();
+        let path = workspace.locate("a/b/file").unwrap();
+        let bytes = workspace.open_file(&path).unwrap().read_whole(&path, 100).unwrap();
         assert_eq!(bytes, b"inside");
     });
 }
@@ -46,9 +46,9 @@ fn nothing_outside_is_opened_by_either_resolver() {
 #[test]
 fn links_inside_are_followed_by_the_kernel_resolver() {
     with_both_resolvers(|workspace, _| {
-        let place = workspace.locate("in/file").unwrap();
+        let path = workspace.locate("in/file").unwrap();
         let expected = if workspace.resolver == Resolver::Kernel { "ok" } else { "symlink" };
-        assert_eq!(kind(workspace.open_file(&place)), expected);
+        assert_eq!(kind(workspace.open_file(&path)), expected);
     });
 }
 
@@ -73,14 +73,11 @@ fn a_written_file_is_shown_under_its_real_name() {
 #[test]
 fn a_file_is_replaced_in_one_step() {
     with_both_resolvers(|workspace, root| {
-        let place = workspace.locate("a/b/file").unwrap();
-        let version = workspace.version(&place).unwrap().unwrap();
-        workspace.replace(&place, &version.digest, b"new").unwrap();
+        let path = workspace.locate("a/b/file").unwrap();
+        let version = workspace.version(&path).unwrap().unwrap();
+        workspace.replace(&path, &version.digest, b"new").unwrap();
         assert_eq!(fs::read(root.join("a/b/file")).unwrap(), b"new");
-        assert_eq!(
-            kind(workspace.replace(&place, &version.digest, b"x")),
-            "changed_since_approval"
-        );
+        assert_eq!(kind(workspace.replace(&path, &version.digest, b"x")), "changed_since_approval");
         let fresh = workspace.locate("n/e/w").unwrap();
         workspace.replace(&fresh, "", b"1").unwrap();
         assert_eq!(kind(workspace.replace(&fresh, "", b"2")), "changed_since_approval");
@@ -94,10 +91,10 @@ fn a_file_is_replaced_in_one_step() {
 fn a_new_file_does_not_replace_one_that_appeared() {
     with_both_resolvers(|workspace, root| {
         let directory = workspace.open_real_directory(&WorkspacePath::root()).unwrap();
-        let place = workspace.locate("late").unwrap();
-        let temporary = write::TemporaryFile::write(&directory, &place, None, b"ours").unwrap();
+        let path = workspace.locate("late").unwrap();
+        let temporary = write::TemporaryFile::write(&directory, &path, None, b"ours").unwrap();
         fs::write(root.join("late"), "theirs").unwrap();
-        assert_eq!(kind(temporary.rename_to("late", &place, false)), "changed_since_approval");
+        assert_eq!(kind(temporary.rename_to("late", &path, false)), "changed_since_approval");
         assert_eq!(fs::read(root.join("late")).unwrap(), b"theirs");
         assert_eq!(fs::read_dir(root).unwrap().count(), 6, "the temporary file is gone");
     });
@@ -106,7 +103,7 @@ fn a_new_file_does_not_replace_one_that_appeared() {
 #[test]
 fn paths_are_checked_lexically() {
     let roots = [Path::new("/w/app"), Path::new("/link/app")];
-    let place = |text: &str| path::locate(text, &roots);
+    let locate = |text: &str| path::locate(text, &roots);
     for (text, inside) in [
         ("x", "x"),
         ("./x", "x"),
@@ -121,7 +118,7 @@ fn paths_are_checked_lexically() {
         ("..x", "..x"),
         ("a:b", "a:b"),
     ] {
-        assert_eq!(place(text).unwrap().as_str(), inside, "{text}");
+        assert_eq!(locate(text).unwrap().as_str(), inside, "{text}");
     }
     for text in [
         "..",
@@ -138,11 +135,11 @@ fn paths_are_checked_lexically() {
         "/w/app/../../etc",
         "/../w/app/x",
     ] {
-        assert_eq!(kind(place(text)), "outside_workspace", "{text}");
+        assert_eq!(kind(locate(text)), "outside_workspace", "{text}");
     }
     let long = "x/".repeat(3000);
     for text in ["", "a\0b", "file:///w/app/x", "FILE:x", "https://x/y", "~", "~/x", &long] {
-        assert_eq!(kind(place(text)), "invalid_path", "{text}");
+        assert_eq!(kind(locate(text)), "invalid_path", "{text}");
     }
 }
 
@@ -190,7 +187,7 @@ fn reserved_directories_are_not_read_written_or_found() {
         let mut workspace = Workspace::open_without(&root, &reserved).unwrap();
         workspace.resolver = resolver;
 
-        let place = |path: &str| workspace.locate(path).unwrap();
+        let locate = |path: &str| workspace.locate(path).unwrap();
         let linked = if resolver == Resolver::Kernel { "denied" } else { "symlink" };
         for (path, wanted) in [
             ("own/keys", "denied"),
@@ -201,19 +198,19 @@ fn reserved_directories_are_not_read_written_or_found() {
             ("dots/x", "ok"),
             ("ownership/y", "ok"),
         ] {
-            assert_eq!(kind(workspace.open_file(&place(path))), wanted, "{path}");
+            assert_eq!(kind(workspace.open_file(&locate(path))), wanted, "{path}");
             if !path.starts_with("proj/keys") {
-                let real = workspace.real_file(&place(path));
+                let real = workspace.real_file(&locate(path));
                 assert_eq!(kind(real.and_then(|real| workspace.version(&real))), wanted, "{path}");
             }
         }
         for path in ["own/new", "own/a/b/new", "made", "made/config.toml"] {
-            assert_eq!(kind(workspace.real_file(&place(path))), "denied", "{path}");
-            assert_eq!(kind(workspace.replace(&place(path), "", b"x")), "denied", "{path}");
+            assert_eq!(kind(workspace.real_file(&locate(path))), "denied", "{path}");
+            assert_eq!(kind(workspace.replace(&locate(path), "", b"x")), "denied", "{path}");
         }
         assert!(!root.join("made").exists() && !root.join("own/a").exists());
         for (path, wanted) in [("own", "denied"), ("own/clones", "denied"), ("proj/in", linked)] {
-            assert_eq!(kind(workspace.open_directory(&place(path))), wanted, "{path}");
+            assert_eq!(kind(workspace.open_directory(&locate(path))), wanted, "{path}");
             assert_eq!(kind(walked(&workspace, path)), wanted, "{path}");
         }
         assert_eq!(

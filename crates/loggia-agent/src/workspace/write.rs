@@ -41,13 +41,13 @@ pub fn digest(bytes: &[u8]) -> String {
 
 impl Workspace {
     /// The file at a path without links; None if there is none.
-    pub fn version(&self, place: &WorkspacePath) -> Result<Option<Version>, WorkspaceError> {
-        let Some((parent, name)) = place.split() else {
+    pub fn version(&self, path: &WorkspacePath) -> Result<Option<Version>, WorkspaceError> {
+        let Some((parent, name)) = path.split() else {
             return Err(WorkspaceError::new(Kind::NotAFile, "the workspace itself is not a file"));
         };
-        self.check_not_reserved_path(place)?;
+        self.check_not_reserved_path(path)?;
         match self.open_real_directory(&parent) {
-            Ok(directory) => self.version_in(&directory, name, place),
+            Ok(directory) => self.version_in(&directory, name, path),
             Err(error) if error.kind == Kind::NotFound => Ok(None),
             Err(error) => Err(error),
         }
@@ -57,22 +57,22 @@ impl Workspace {
         &self,
         directory: &OwnedFd,
         name: &str,
-        place: &WorkspacePath,
+        path: &WorkspacePath,
     ) -> Result<Option<Version>, WorkspaceError> {
         let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
         let fd = match open_single(directory.as_fd(), name, flags) {
             Ok(fd) => fd,
             Err(Errno::NOENT) => return Ok(None),
-            Err(errno) => return Err(self.explain(errno, place)),
+            Err(errno) => return Err(self.explain(errno, path)),
         };
-        self.check_not_reserved(&fd, place)?;
-        let stat = regular(&fd, place)?;
+        self.check_not_reserved(&fd, path)?;
+        let stat = regular(&fd, path)?;
         if stat.st_mode & 0o222 == 0 {
-            let message = format!("`{place}` is marked read-only: make it writable first");
+            let message = format!("`{path}` is marked read-only: make it writable first");
             return Err(WorkspaceError::new(Kind::ReadOnly, message));
         }
         let mut file = OpenFile { file: File::from(fd), size: stat.st_size.unsigned_abs() };
-        let bytes = file.read_whole(place, EDIT_LIMIT)?;
+        let bytes = file.read_whole(path, EDIT_LIMIT)?;
         Ok(Some(Version {
             digest: digest(&bytes),
             bytes,
@@ -83,11 +83,11 @@ impl Workspace {
     }
 
     /// Fails unless the file still has this digest.
-    pub fn is_still(&self, place: &WorkspacePath, digest: &str) -> Result<(), WorkspaceError> {
-        let now = self.version(place)?;
+    pub fn is_still(&self, path: &WorkspacePath, digest: &str) -> Result<(), WorkspaceError> {
+        let now = self.version(path)?;
         match now.is_some_and(|now| now.digest == digest) {
             true => Ok(()),
-            false => Err(changed_since(place)),
+            false => Err(changed_since(path)),
         }
     }
 
@@ -95,25 +95,25 @@ impl Workspace {
     /// exist; missing directories are created. Any other state is `changed_since_approval`.
     pub fn replace(
         &self,
-        place: &WorkspacePath,
+        path: &WorkspacePath,
         old_digest: &str,
         new: &[u8],
     ) -> Result<(), WorkspaceError> {
         self.check()?;
-        let Some((parent, name)) = place.split() else {
+        let Some((parent, name)) = path.split() else {
             return Err(WorkspaceError::new(Kind::NotAFile, "the workspace itself is not a file"));
         };
-        self.check_not_reserved_path(place)?;
+        self.check_not_reserved_path(path)?;
         let directory = if old_digest.is_empty() {
             self.make_directories(&parent)
         } else {
             self.open_real_directory(&parent)
         };
-        let directory = directory.map_err(|error| changed(error, place))?;
-        let old = self.approved_version(&directory, name, place, old_digest)?;
-        let temporary = TemporaryFile::write(&directory, place, old.as_ref(), new)?;
-        self.approved_version(&directory, name, place, old_digest)?;
-        temporary.rename_to(name, place, old.is_some())
+        let directory = directory.map_err(|error| changed(error, path))?;
+        let old = self.approved_version(&directory, name, path, old_digest)?;
+        let temporary = TemporaryFile::write(&directory, path, old.as_ref(), new)?;
+        self.approved_version(&directory, name, path, old_digest)?;
+        temporary.rename_to(name, path, old.is_some())
     }
 
     /// The version that was shown; fails if the file has changed since.
@@ -121,40 +121,40 @@ impl Workspace {
         &self,
         directory: &OwnedFd,
         name: &str,
-        place: &WorkspacePath,
+        path: &WorkspacePath,
         old_digest: &str,
     ) -> Result<Option<Version>, WorkspaceError> {
-        let now = self.version_in(directory, name, place).map_err(|error| changed(error, place))?;
+        let now = self.version_in(directory, name, path).map_err(|error| changed(error, path))?;
         let now_digest = now.as_ref().map_or("", |version| version.digest.as_str());
-        if now_digest == old_digest { Ok(now) } else { Err(changed_since(place)) }
+        if now_digest == old_digest { Ok(now) } else { Err(changed_since(path)) }
     }
 
-    fn make_directories(&self, place: &WorkspacePath) -> Result<OwnedFd, WorkspaceError> {
+    fn make_directories(&self, path: &WorkspacePath) -> Result<OwnedFd, WorkspaceError> {
         let mut held = self.directory(&WorkspacePath::root(), Links::Refuse)?;
-        for name in place.components() {
+        for name in path.components() {
             match mkdirat(&held, name, Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => {}
-                Err(errno) => return Err(self.explain(errno, place)),
+                Err(errno) => return Err(self.explain(errno, path)),
             }
             let opened = open_single(held.as_fd(), name, OFlags::RDONLY | OFlags::DIRECTORY);
-            held = opened.map_err(|errno| self.explain(errno, place))?;
+            held = opened.map_err(|errno| self.explain(errno, path))?;
         }
         Ok(held)
     }
 }
 
-fn changed_since(place: &WorkspacePath) -> WorkspaceError {
+fn changed_since(path: &WorkspacePath) -> WorkspaceError {
     WorkspaceError::new(
         Kind::ChangedSinceApproval,
-        format!("`{place}` changed after this was approved: read it and try again"),
+        format!("`{path}` changed after this was approved: read it and try again"),
     )
 }
 
 /// Errors that mean that the path no longer leads to the file that was shown.
-fn changed(error: WorkspaceError, place: &WorkspacePath) -> WorkspaceError {
+fn changed(error: WorkspaceError, path: &WorkspacePath) -> WorkspaceError {
     match error.kind {
         Kind::NotFound | Kind::Symlink | Kind::NotAFile | Kind::NotADirectory | Kind::TooLarge => {
-            changed_since(place)
+            changed_since(path)
         }
         Kind::InvalidPath
         | Kind::OutsideWorkspace
@@ -176,7 +176,7 @@ pub(super) struct TemporaryFile<'a> {
 impl<'a> TemporaryFile<'a> {
     pub(super) fn write(
         directory: &'a OwnedFd,
-        place: &WorkspacePath,
+        path: &WorkspacePath,
         old: Option<&Version>,
         new: &[u8],
     ) -> Result<Self, WorkspaceError> {
@@ -185,23 +185,23 @@ impl<'a> TemporaryFile<'a> {
         let mode = Mode::from_raw_mode(if old.is_some() { 0o600 } else { 0o666 });
         let flags =
             OFlags::CREATE | OFlags::EXCL | OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let fd = openat(directory, &name, flags, mode).map_err(|errno| unwritable(errno, place))?;
+        let fd = openat(directory, &name, flags, mode).map_err(|errno| unwritable(errno, path))?;
         let temporary = Self { directory, name };
         let mut file = File::from(fd);
-        file.write_all(new).map_err(|error| io_error(error, place))?;
+        file.write_all(new).map_err(|error| io_error(error, path))?;
         if let Some(old) = old {
             // Only root may change the owner; for other users the owner is already correct.
             let _ = fchown(&file, Some(old.owner.0), Some(old.owner.1));
-            fchmod(&file, old.mode).map_err(|errno| io_error(errno, place))?;
+            fchmod(&file, old.mode).map_err(|errno| io_error(errno, path))?;
         }
-        fsync(&file).map_err(|errno| io_error(errno, place))?;
+        fsync(&file).map_err(|errno| io_error(errno, path))?;
         Ok(temporary)
     }
 
     pub(super) fn rename_to(
         self,
         name: &str,
-        place: &WorkspacePath,
+        path: &WorkspacePath,
         replaces: bool,
     ) -> Result<(), WorkspaceError> {
         let from = self.name.as_str();
@@ -219,8 +219,8 @@ impl<'a> TemporaryFile<'a> {
         };
         match renamed {
             Ok(()) => {}
-            Err(Errno::EXIST | Errno::ISDIR | Errno::NOTDIR) => return Err(changed_since(place)),
-            Err(errno) => return Err(io_error(errno, place)),
+            Err(Errno::EXIST | Errno::ISDIR | Errno::NOTDIR) => return Err(changed_since(path)),
+            Err(errno) => return Err(io_error(errno, path)),
         }
         // Makes the rename durable. Errors are ignored: some file systems cannot sync a directory.
         let _ = fsync(self.directory);
@@ -235,16 +235,15 @@ impl Drop for TemporaryFile<'_> {
     }
 }
 
-fn unwritable(errno: Errno, place: &WorkspacePath) -> WorkspaceError {
+fn unwritable(errno: Errno, path: &WorkspacePath) -> WorkspaceError {
     match errno {
         Errno::ROFS => {
-            WorkspaceError::new(Kind::ReadOnly, format!("`{place}` is on a read-only file system"))
+            WorkspaceError::new(Kind::ReadOnly, format!("`{path}` is on a read-only file system"))
         }
         Errno::ACCESS | Errno::PERM => {
-            let message =
-                format!("the system does not allow writing in the directory of `{place}`");
+            let message = format!("the system does not allow writing in the directory of `{path}`");
             WorkspaceError::new(Kind::Denied, message)
         }
-        other => io_error(other, place),
+        other => io_error(other, path),
     }
 }

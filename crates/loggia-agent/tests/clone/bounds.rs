@@ -1,10 +1,10 @@
-//! The limits of copies, the directories in which a session may work, and a machine without git.
+//! The limits of clones, the directories in which a session may work, and a machine without git.
 
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use loggia_agent::clone::{copies, remove_copy};
+use loggia_agent::clone::{list_clones, remove_clone};
 use loggia_core::Repository;
 
 use crate::fixture::{self, Fixture, Origin, git};
@@ -31,7 +31,7 @@ async fn files_and_bytes_are_counted_before_they_are_written() {
         assert!(failure.contains(why), "{failure}");
         assert_eq!(fixture.kept(), Vec::<String>::new());
     }
-    // The limit of all copies together.
+    // The limit of all clones together.
     let fixture = Fixture::with(|config| config.limits.total_bytes = 5 << 20);
     assert_eq!(fixture.open(&origin.repository()).await.turn("say a").await.failure, None);
     let failure = fixture.open(&origin.repository()).await.fails("say b").await;
@@ -42,8 +42,8 @@ async fn files_and_bytes_are_counted_before_they_are_written() {
     assert_eq!(first.turn("say a").await.failure, None);
     let failure = fixture.open(&origin.repository()).await.fails("say b").await;
     assert!(failure.contains("1 repositories are already cloned here"), "{failure}");
-    assert_eq!(copies(&fixture.clones()).unwrap(), [first.path.clone()]);
-    remove_copy(&first.path).unwrap();
+    assert_eq!(list_clones(&fixture.clones()).unwrap(), [first.path.clone()]);
+    remove_clone(&first.path).unwrap();
     assert_eq!(fixture.kept(), Vec::<String>::new());
 }
 
@@ -110,9 +110,9 @@ async fn a_repository_with_too_many_files_is_not_checked_out() {
     assert_eq!(fixture.kept(), Vec::<String>::new());
 }
 
-/// A28: the turn fails unless the client names a directory of the copy.
+/// A28: the turn fails unless the client names a directory of the clone.
 #[tokio::test]
-async fn a_session_works_only_in_a_directory_of_the_copy() {
+async fn a_session_works_only_in_a_directory_of_the_clone() {
     let origin = Origin::new();
     origin.put("deep/inside/x", "x");
     std::os::unix::fs::symlink("/etc", origin.path().join("out")).unwrap();
@@ -154,7 +154,7 @@ async fn a_session_works_only_in_a_directory_of_the_copy() {
         let mut session = fixture.open(&asked).await;
         assert_eq!(session.turn("write new.txt: x").await.failure, None, "{directory}");
         assert_eq!(session.file(&format!("{directory}/new.txt")), "x\n");
-        // Replaced by a link out of the copy, it is refused.
+        // Replaced by a link out of the clone, it is refused.
         if directory == "deep/inside" {
             std::fs::remove_dir_all(session.path.join(directory)).unwrap();
             std::os::unix::fs::symlink("/etc", session.path.join(directory)).unwrap();

@@ -1,4 +1,4 @@
-//! The copy, the work in it, and the published changes.
+//! The clone, the work in it, and the published changes.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -17,7 +17,7 @@ fn patched(origin: &Origin, revision: &str, patch: &[u8]) -> tempfile::TempDir {
 }
 
 #[tokio::test]
-async fn a_session_works_in_a_copy_and_publishes_its_changes() {
+async fn a_session_works_in_a_clone_and_publishes_its_changes() {
     let origin = Origin::new();
     let fixture = Fixture::new();
     let mut session = fixture.open(&origin.repository()).await;
@@ -41,7 +41,7 @@ async fn a_session_works_in_a_copy_and_publishes_its_changes() {
         ("# Three\n".into(), "fn new() {}\n".into())
     );
 
-    // The next turn uses the same copy and publishes all changes since the cloned commit. The lock file
+    // The next turn uses the same clone and publishes all changes since the cloned commit. The lock file
     // of a killed git does not stop it.
     std::fs::write(session.path.with_extension("base").join("index.lock"), "").unwrap();
     std::fs::remove_dir_all(origin.path()).unwrap();
@@ -57,7 +57,7 @@ async fn a_session_works_in_a_copy_and_publishes_its_changes() {
 }
 
 #[tokio::test]
-async fn an_unchanged_copy_is_reported_too() {
+async fn an_unchanged_clone_is_reported_too() {
     let origin = Origin::new();
     let fixture = Fixture::new();
     let mut session = fixture.open(&origin.repository()).await;
@@ -183,7 +183,7 @@ async fn files_that_do_not_fit_into_a_patch_are_left_out_and_named() {
     patched(&origin, "main", patch.as_bytes());
 }
 
-/// A nested repository is left out; a copy without its git directory is reported.
+/// A nested repository is left out; a clone without its git directory is reported.
 #[tokio::test]
 async fn a_failed_comparison_is_reported_in_the_patch() {
     let origin = Origin::new();

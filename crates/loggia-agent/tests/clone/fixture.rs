@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 use loggia_agent::NativeAgent;
-use loggia_agent::clone::{CloneConfig, CloneLimits, Clones, Keep, Lookup};
+use loggia_agent::clone::{CloneConfig, CloneLimits, CloneRetention, Clones, Lookup};
 use loggia_agent::tool::{ToolConfig, builtin};
 use loggia_agent::workspace::ReservedDirs;
 use loggia_core::repository::{AllowedSources, Scheme, clone_name};
@@ -132,7 +132,7 @@ pub fn config(home: &Path) -> CloneConfig {
         credentials: Vec::new(),
         ca_file: None,
         limits: CloneLimits { time: Duration::from_secs(60), ..CloneLimits::default() },
-        keep: Keep::Always,
+        keep: CloneRetention::Always,
         lookup: Arc::new(Names(vec![("localhost", "127.0.0.1")])),
         reserved: ReservedDirs::new([home.canonicalize().unwrap().join("clones")]),
     }
@@ -167,7 +167,7 @@ impl Fixture {
         self.home.path().join("clones")
     }
 
-    /// The entries of the directory of copies.
+    /// The entries of the directory of clones.
     pub fn kept(&self) -> Vec<String> {
         let Ok(entries) = std::fs::read_dir(self.clones()) else { return Vec::new() };
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -209,7 +209,7 @@ pub struct Session {
     handle: SessionHandle,
     follower: Follower,
     seen: VecDeque<Event>,
-    /// The path of the copy.
+    /// The path of the clone.
     pub path: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! A31: repositories and copies that try to run programs.
+//! A31: repositories and clones that try to run programs.
 
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
@@ -19,8 +19,8 @@ fn marker(directory: &Path) -> (String, std::path::PathBuf) {
 /// Every kind of program that a repository can configure.
 #[tokio::test]
 async fn no_program_of_a_repository_runs() {
-    let place = tempfile::tempdir().unwrap();
-    let (program, mark) = marker(place.path());
+    let directory = tempfile::tempdir().unwrap();
+    let (program, mark) = marker(directory.path());
     let origin = Origin::new();
     origin.put(
         ".gitattributes",
@@ -61,11 +61,11 @@ async fn no_program_of_a_repository_runs() {
     assert!(session.path.join("s").read_dir().unwrap().next().is_none(), "no submodules");
 }
 
-/// Configuration that a tool has written into the copy's `.git`.
+/// Configuration that a tool has written into the clone's `.git`.
 #[tokio::test]
-async fn no_program_of_a_changed_copy_runs() {
-    let place = tempfile::tempdir().unwrap();
-    let (program, mark) = marker(place.path());
+async fn no_program_of_a_changed_clone_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let (program, mark) = marker(directory.path());
     let origin = Origin::new();
     let fixture = Fixture::new();
     let mut session = fixture.open(&origin.repository()).await;
@@ -105,7 +105,7 @@ async fn no_program_of_a_changed_copy_runs() {
     std::fs::write(session.path.join("README.md"), "# Changed\n").unwrap();
     let ended = session.turn("say changed").await;
     assert!(ended.patch().contains("+# Changed"), "{}", ended.patch());
-    assert!(!mark.exists(), "the copy ran something");
+    assert!(!mark.exists(), "the clone ran something");
     // Checks the test: git with that configuration creates the file.
     let _ = Command::new("git")
         .args(["-c", "core.worktree=", "status"])
@@ -184,8 +184,8 @@ async fn a_tree_cannot_contain_a_git_directory() {
 /// The agent checks addresses again, because a log may be older than the configuration.
 #[tokio::test]
 async fn hostile_addresses_start_nothing() {
-    let place = tempfile::tempdir().unwrap();
-    let mark = place.path().join("PWNED");
+    let directory = tempfile::tempdir().unwrap();
+    let mark = directory.path().join("PWNED");
     let fixture =
         Fixture::with(|config| config.sources = loggia_core::repository::AllowedSources::default());
     let mark_text = mark.display();
@@ -221,19 +221,19 @@ async fn hostile_addresses_start_nothing() {
 
 /// A few files make a directory a repository that uses the objects of another one.
 #[tokio::test]
-async fn the_copy_of_another_session_cannot_be_cloned() {
+async fn the_clone_of_another_session_cannot_be_cloned() {
     let origin = Origin::new();
     let fixture = Fixture::new();
     let mut theirs = fixture.open(&origin.repository()).await;
     assert_eq!(theirs.turn("write secret.txt: x").await.failure, None);
-    let copy = theirs.path.canonicalize().unwrap();
-    let place = tempfile::tempdir().unwrap();
+    let clone = theirs.path.canonicalize().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let put = |path: &str, text: &str| {
-        let path = place.path().join(path);
+        let path = directory.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     };
-    let (git, head) = (copy.join(".git"), "ref: refs/heads/main\n");
+    let (git, head) = (clone.join(".git"), "ref: refs/heads/main\n");
     put("tree/.git", &format!("gitdir: {}\n", git.display()));
     put("common/HEAD", head);
     put("common/commondir", &format!("{}\n", git.display()));
@@ -250,7 +250,7 @@ async fn the_copy_of_another_session_cannot_be_cloned() {
     let padding = "# x\n".repeat(20_000);
     put("long/objects/info/alternates", &format!("{padding}{}\n", objects.display()));
     for name in ["tree", "common", "nested", "lent", "quoted", "long"] {
-        let url = format!("file://{}", place.path().join(name).display());
+        let url = format!("file://{}", directory.path().join(name).display());
         let failure = fixture.open(&repository(url)).await.fails("list").await;
         let wanted =
             ["Loggia's own directories", "the object directories of the repository cannot be read"];
@@ -260,7 +260,7 @@ async fn the_copy_of_another_session_cannot_be_cloned() {
     put("tree/.git", &format!("gitdir: {}\n", origin.path().join(".git").display()));
     put("common/commondir", origin.path().join(".git").to_str().unwrap());
     for name in ["tree", "common"] {
-        let url = format!("file://{}", place.path().join(name).display());
+        let url = format!("file://{}", directory.path().join(name).display());
         let ended = fixture.open(&repository(url)).await.turn("list").await;
         assert_eq!(ended.failure, None, "{name}");
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use loggia_agent::clone::Keep;
+use loggia_agent::clone::CloneRetention;
 
 use crate::fixture::{Fixture, Origin, eventually, repository};
 use crate::server::{Manner, Server};
@@ -101,18 +101,18 @@ async fn a_cancelled_turn_leaves_nothing_behind() {
     eventually("the remote is asked", asked).await;
     session.cancel().await;
     assert_eq!(session.ended().await.failure.as_deref(), Some("Cancelled"));
-    eventually("the copy is gone", || fixture.kept().is_empty()).await;
+    eventually("the clone is gone", || fixture.kept().is_empty()).await;
     assert_eq!(processes(&url).count(), 0);
     // A second attempt works too.
     session.prompt("say there").await;
     session.until_notice("Cloning").await;
     session.cancel().await;
-    eventually("the copy is gone", || fixture.kept().is_empty()).await;
+    eventually("the clone is gone", || fixture.kept().is_empty()).await;
 }
 
-/// An incomplete copy that a crash left is not used.
+/// An incomplete clone that a crash left is not used.
 #[tokio::test]
-async fn an_incomplete_copy_is_removed_and_created_again() {
+async fn an_incomplete_clone_is_removed_and_created_again() {
     let origin = Origin::new();
     let fixture = Fixture::new();
     let mut session = fixture.open(&origin.repository()).await;
@@ -130,9 +130,9 @@ async fn an_incomplete_copy_is_removed_and_created_again() {
 }
 
 #[tokio::test]
-async fn a_copy_that_is_not_kept_is_removed_after_its_turn() {
+async fn a_clone_that_is_not_kept_is_removed_after_its_turn() {
     let origin = Origin::new();
-    let fixture = Fixture::with(|config| config.keep = Keep::Never);
+    let fixture = Fixture::with(|config| config.keep = CloneRetention::Never);
     let mut session = fixture.open(&origin.repository()).await;
     // A directory without write permission is removed too.
     let ended = session.turn("run mkdir -p shut/in && touch shut/in/x && chmod -R a-w shut").await;

@@ -107,9 +107,9 @@ async fn private_addresses_are_not_connected_to() {
 async fn redirects_are_not_followed() {
     let origin = Origin::new();
     let target = Server::https(Manner::Serve(origin.root()));
-    let place = format!("https://127.0.0.1:{}", target.port);
+    let location = format!("https://127.0.0.1:{}", target.port);
     for server in [
-        Server::https(Manner::Redirect(place)),
+        Server::https(Manner::Redirect(location)),
         Server::https(Manner::Redirect(format!("https://repo.test:{}", target.port))),
         Server::https(Manner::Redirect("ext::sh -c touch% PWNED".to_owned())),
     ] {
@@ -137,9 +137,9 @@ async fn credentials_go_only_to_their_host() {
     let basic = "Basic bWU6aHVudGVyMg==".to_owned(); // me:hunter2
     let server = Server::https(Manner::Guarded(origin.root(), basic));
     let url = format!("https://repo.test:{}/repo.git", server.port);
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let with = |host: &str, text: &str, mode: u32| {
-        let file = secret_file(place.path(), text, mode);
+        let file = secret_file(directory.path(), text, mode);
         let host = host.to_owned();
         Fixture::with(move |config| {
             inside(config);
@@ -174,19 +174,19 @@ async fn credentials_go_only_to_their_host() {
 #[tokio::test]
 async fn ssh_gets_only_the_fixed_arguments() {
     let origin = Origin::new();
-    let place = tempfile::tempdir().unwrap();
-    let log = place.path().join("log");
+    let directory = tempfile::tempdir().unwrap();
+    let log = directory.path().join("log");
     let (log_text, served) = (log.display(), origin.path());
     let script = format!(
         "#!/bin/sh\n{{ echo \"$@\"; env; }} >> {log_text}\nexec git upload-pack {}\n",
         served.display()
     );
-    std::fs::write(place.path().join("ssh"), script).unwrap();
+    std::fs::write(directory.path().join("ssh"), script).unwrap();
     let mode = std::fs::Permissions::from_mode(0o755);
-    std::fs::set_permissions(place.path().join("ssh"), mode).unwrap();
-    let key = place.path().join("a key");
+    std::fs::set_permissions(directory.path().join("ssh"), mode).unwrap();
+    let key = directory.path().join("a key");
     std::fs::write(&key, "").unwrap();
-    let path = format!("{}:/usr/bin:/bin", place.path().display());
+    let path = format!("{}:/usr/bin:/bin", directory.path().display());
     let fixture = Fixture::with(|config| {
         inside(config);
         config.env = vec![

@@ -147,9 +147,9 @@ fn answer(mut stream: impl Read + Write, manner: &Manner, requests: &Mutex<Vec<S
                 ),
             };
         }
-        Manner::Redirect(place) => {
+        Manner::Redirect(location) => {
             let _ = head(&format!(
-                "HTTP/1.1 302 Found\r\nLocation: {place}{}\r\nConnection: close\r\n\
+                "HTTP/1.1 302 Found\r\nLocation: {location}{}\r\nConnection: close\r\n\
                  Content-Length: 0\r\n\r\n",
                 request.target()
             ));

@@ -97,8 +97,8 @@ fn files_of_procfs_are_not_read() {
     let workspace = Workspace::open(Path::new("/")).unwrap();
     let windows = ["/proc/self/environ", "/proc/cpuinfo", "/proc/self/root/etc/passwd"];
     for path in windows.into_iter().chain(["/dev/zero", "/dev/null", "/etc"]) {
-        let place = workspace.locate(path).unwrap();
-        let error = workspace.open_file(&place).err().unwrap();
+        let located = workspace.locate(path).unwrap();
+        let error = workspace.open_file(&located).err().unwrap();
         // Denied before its kind is known, if this process may not inspect itself.
         let expected = ["not_a_file", "symlink", "denied"];
         assert!(expected.contains(&error.kind.name()), "{path}: {error}");
@@ -177,8 +177,8 @@ fn replacing_files_by_links_reads_and_writes_nothing_outside() {
     while rounds < ROUNDS || flipped() < 1000 || reads < 1000 || writes < 1000 {
         rounds += 1;
         assert!(begun.elapsed() < Duration::from_secs(120), "{reads} reads, {writes} writes");
-        let place = workspace.locate("a/x").unwrap();
-        match workspace.open_file(&place).and_then(|mut file| file.read_whole(&place, 100)) {
+        let located = workspace.locate("a/x").unwrap();
+        match workspace.open_file(&located).and_then(|mut file| file.read_whole(&located, 100)) {
             Ok(bytes) => {
                 assert_ne!(bytes, b"secret", "a foreign file was read");
                 reads += 1;
@@ -325,11 +325,11 @@ fn a_workspace_that_returns_is_used_again() {
     fs::create_dir(&root).unwrap();
     fs::write(root.join("x"), "found").unwrap();
     let workspace = Workspace::open(&root).unwrap();
-    let place = workspace.locate("x").unwrap();
+    let located = workspace.locate("x").unwrap();
     fs::rename(&root, &away).unwrap();
-    assert_eq!(workspace.open_file(&place).err().unwrap().kind.name(), "workspace_gone");
+    assert_eq!(workspace.open_file(&located).err().unwrap().kind.name(), "workspace_gone");
     fs::rename(&away, &root).unwrap();
-    assert!(workspace.open_file(&place).is_ok());
+    assert!(workspace.open_file(&located).is_ok());
 }
 
 #[tokio::test]

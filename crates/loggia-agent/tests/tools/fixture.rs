@@ -14,7 +14,7 @@ use loggia_agent::workspace::Workspace;
 use loggia_core::{
     AgentName, Amendment, CallFailure, CallId, CallOutcome, Cancel, ChoiceId, ClientId, Command,
     Content, Details, Edit, Event, Limits, Matcher, Mode, ModelName, Origin, Output, Proposal,
-    Question, Rule, Scope, Seq, Settings, Surface, TaskChoice,
+    Question, Rule, RuleLifetime, Seq, Settings, Surface, TaskChoice,
 };
 use loggia_session::{
     Agent, Denied, Follower, Hub, MemoryStore, NewSession, SessionHandle, Turn, TurnOver,
@@ -184,7 +184,7 @@ impl Fixture {
             id: format!("allow {command}").as_str().into(),
             matcher: Matcher::Command(loggia_shell::parse_pattern(command).unwrap()),
             allow: true,
-            scope: Scope::Session,
+            scope: RuleLifetime::Session,
             directory: None,
             principal: None,
         };

@@ -10,7 +10,7 @@ use crate::fixture::{guard, processes};
 
 /// How a guard is started.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum As {
+enum Containment {
     Myself,
     /// An ordinary user: the namespace is inside a user namespace.
     Nobody,
@@ -23,36 +23,36 @@ fn root() -> bool {
 }
 
 /// The ways in which a command has a namespace.
-fn contained() -> Vec<As> {
+fn contained() -> Vec<Containment> {
     ways().into_iter().filter(|way| tried(*way).pid_namespace).collect()
 }
 
-fn tried(way: As) -> Probe {
+fn tried(way: Containment) -> Probe {
     Probe::parse(&run(way, "probe").1).unwrap()
 }
 
-fn ways() -> Vec<As> {
-    let mut ways = vec![As::Myself];
+fn ways() -> Vec<Containment> {
+    let mut ways = vec![Containment::Myself];
     if root() {
-        ways.push(As::Nobody);
+        ways.push(Containment::Nobody);
     }
     // The limit belongs to a user namespace, so a new one can set it to zero.
     if Command::new("unshare").args(["-Ur", "true"]).status().is_ok_and(|status| status.success()) {
-        ways.push(As::WithoutNamespaces);
+        ways.push(Containment::WithoutNamespaces);
     }
     ways
 }
 
-fn command(way: As, script: &str) -> Command {
+fn command(way: Containment, script: &str) -> Command {
     let parts = guard();
     let mut command = match way {
-        As::Myself => Command::new(&parts[0]),
-        As::Nobody => {
+        Containment::Myself => Command::new(&parts[0]),
+        Containment::Nobody => {
             let mut command = Command::new(&parts[0]);
             command.uid(65534).gid(65534);
             command
         }
-        As::WithoutNamespaces => {
+        Containment::WithoutNamespaces => {
             let mut command = Command::new("unshare");
             let forbid = "echo 0 >/proc/sys/user/max_pid_namespaces && exec \"$@\"";
             command.args(["-Ur", "sh", "-c", forbid, "sh"]).arg(&parts[0]);
@@ -70,7 +70,7 @@ fn command(way: As, script: &str) -> Command {
     command
 }
 
-fn run(way: As, script: &str) -> (Option<i32>, String) {
+fn run(way: Containment, script: &str) -> (Option<i32>, String) {
     let mut child = command(way, script).spawn().unwrap();
     // Held until the end, because waiting would close it.
     let leash = child.stdin.take();
@@ -102,7 +102,7 @@ fn ignoring_term(marker: &str) -> String {
     )
 }
 
-fn started(way: As, script: &str, marker: &str, expected: usize) -> Child {
+fn started(way: Containment, script: &str, marker: &str, expected: usize) -> Child {
     let child = command(way, script).spawn().unwrap();
     wait_until("start", Duration::from_secs(20), || count(marker) >= expected);
     child
@@ -159,11 +159,11 @@ fn a_pipe_held_open_does_not_keep_a_command_alive() {
 
 #[test]
 fn a_killed_guard_takes_its_namespace_with_it() {
-    if !contained().contains(&As::Myself) {
+    if !contained().contains(&Containment::Myself) {
         return println!("not here: there is no namespace");
     }
     let marker = "5400.0";
-    let mut child = started(As::Myself, &ignoring_term(marker), marker, 4);
+    let mut child = started(Containment::Myself, &ignoring_term(marker), marker, 4);
     child.kill().unwrap();
     wait_until("end", SECOND, || count(marker) == 0);
     child.wait().unwrap();
@@ -210,14 +210,14 @@ fn a_commands_processes_are_the_only_ones_it_sees() {
 
 #[test]
 fn an_ordinary_user_gains_no_rights() {
-    let way = if root() { As::Nobody } else { As::Myself };
+    let way = if root() { Containment::Nobody } else { Containment::Myself };
     let (_, text) = run(way, "grep -E 'Cap(Prm|Eff|Inh|Amb)' /proc/self/status");
     assert_eq!(text.matches("0000000000000000").count(), 4, "{text}");
 }
 
 #[test]
 fn limits_are_set() {
-    let (_, text) = run(As::Myself, "ulimit -c; ulimit -d; ulimit -f");
+    let (_, text) = run(Containment::Myself, "ulimit -c; ulimit -d; ulimit -f");
     assert_eq!(text, format!("0\n{}\n{}\n", 4 << 20, 8 << 20));
 }
 
@@ -248,7 +248,7 @@ fn the_probe_reports_the_containment() {
         let (code, text) = run(way, "probe");
         assert_eq!(code, Some(0), "{way:?} {text}");
         let probe = Probe::parse(&text).unwrap();
-        assert!(!probe.pid_namespace || way != As::WithoutNamespaces, "{way:?} {text}");
+        assert!(!probe.pid_namespace || way != Containment::WithoutNamespaces, "{way:?} {text}");
         assert!(probe.pid_namespace || !probe.own_proc, "{way:?} {text}");
         println!("{way:?}: {text}");
     }
@@ -257,7 +257,7 @@ fn the_probe_reports_the_containment() {
 
 #[test]
 fn no_control_group_is_left_behind() {
-    run(As::Myself, "true");
+    run(Containment::Myself, "true");
     let groups = std::fs::read_dir("/sys/fs/cgroup/pids").into_iter().flatten().flatten();
     for group in groups {
         let name = group.file_name().into_string().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Tools that only change the session: plans, artifacts, questions.
 
-use loggia_core::{CallOutcome, Details, Edit, Event, Part, Step, StepState};
+use loggia_core::{CallOutcome, Details, Edit, Event, Part, PlanStep, StepState};
 use serde_json::json;
 
 use crate::fixture::Fixture;
@@ -19,7 +19,7 @@ async fn a_plan_is_shown_to_all_clients() {
             _ => None,
         })
         .await;
-    let step = |text: &str, state| Step { text: text.into(), state };
+    let step = |text: &str, state| PlanStep { text: text.into(), state };
     assert_eq!(steps, [step("look", StepState::Completed), step("leap", StepState::InProgress)]);
     let CallOutcome::Succeeded { output } = fixture.outcome().await else { panic!() };
     assert_eq!(output.text, "the plan has 2 steps");

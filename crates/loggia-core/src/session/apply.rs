@@ -6,7 +6,7 @@ use crate::call::{CallOutcome, CallState, Details};
 use crate::event::{Amendment, Authority, Envelope, Event};
 use crate::id::{ApprovalId, CallId, PromptId, Seq, TaskId};
 use crate::origin::{Origin, Surface};
-use crate::policy::{Policy, Scope};
+use crate::policy::{Policy, RuleLifetime};
 use crate::session::{
     ClosedQuestion, Closing, Compacted, OpenApproval, OpenCall, OpenTurn, Opened, Queued,
     RECENT_TURNS, RecentTurn, Refusals, Session, TaskRecord,
@@ -276,7 +276,7 @@ impl Session {
             Amendment::Added { rule } => {
                 let mut rule = rule.clone();
                 // Older logs name the guest that granted a rule only in the envelope.
-                if rule.scope == Scope::Session && rule.principal.is_none() {
+                if rule.scope == RuleLifetime::Session && rule.principal.is_none() {
                     rule.principal = guest.cloned();
                 }
                 self.session_rules.retain(|known| known.id != rule.id);

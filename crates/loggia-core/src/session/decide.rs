@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::approval::{AnswerMessage, ChoiceId, Edit, Question};
+use crate::approval::{AnswerMessage, ChoiceId, Edit, KnownChoice, Question};
 use crate::call::{Access, CallOutcome, CallState, Details};
 use crate::command::{
     Cancel, Command, Proposal, QueueBound, Refusal, Report, SHELL_PREFIX, SHELL_TOOL, Stamped,
@@ -16,7 +16,7 @@ use crate::event::{Amendment, Authority, CloseReason, Event, Level, Screening, T
 use crate::id::{ApprovalId, CallId, FreshIds, PromptId, RuleId, Seq, TaskId};
 use crate::name::SessionName;
 use crate::origin::Origin;
-use crate::policy::{self, Rule, Scope, Verdict};
+use crate::policy::{self, Rule, RuleLifetime, Verdict};
 use crate::session::{
     ClosedQuestion, Closing, OpenCall, OpenTurn, QUEUE_BYTES, QUEUE_LIMIT, QUEUE_OTHERS,
     QUEUE_OTHERS_BYTES, QUEUE_SHARE, QUEUE_SHARE_BYTES, READY_LIMIT, SUMMARY_LIMIT, Session,
@@ -236,7 +236,8 @@ impl Session {
             });
         }
         // Only the owner may add rules for the whole project.
-        if choice.0 == ChoiceId::PROCEED_ALWAYS_PROJECT && origin.guest().is_some() {
+        let lifetime = choice.known().and_then(KnownChoice::rule_lifetime);
+        if lifetime == Some(RuleLifetime::Project) && origin.guest().is_some() {
             let others = approval.choices.iter().filter(|offered| offered.id != *choice);
             return Err(Refusal::OwnerOnly {
                 given: choice.0.clone(),
@@ -399,7 +400,7 @@ impl Session {
             Amendment::Added { rule } => {
                 // The fold adds the guest.
                 if guest.is_some() {
-                    rule.scope = Scope::Session;
+                    rule.scope = RuleLifetime::Session;
                 }
             }
         }
@@ -666,11 +667,7 @@ fn always_rule(
     details: &Details,
     context: &Context<'_>,
 ) -> Option<Event> {
-    let scope = match choice.0.as_str() {
-        ChoiceId::PROCEED_ALWAYS => Scope::Session,
-        ChoiceId::PROCEED_ALWAYS_PROJECT => Scope::Project,
-        _ => return None,
-    };
+    let scope = choice.known()?.rule_lifetime()?;
     let matcher = policy::rule_for(tool, details, context.shell)?;
     let directory = match details {
         Details::Execute { directory, .. } => Some(directory.clone()),

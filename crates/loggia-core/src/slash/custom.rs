@@ -1,6 +1,6 @@
 //! Commands from files: names, help, and parsing them beside the built-in commands.
 //!
-//! What must not be here: reading files, and expanding or running commands. The agent does that.
+//! Not here: reading files, and expanding or running commands. The agent does that.
 
 use serde::{Deserialize, Serialize};
 

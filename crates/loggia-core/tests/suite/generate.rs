@@ -9,9 +9,9 @@ use loggia_core::{
     Access, AgentName, Amendment, ApprovalId, Artifact, CallFailure, CallId, CallOutcome, Cancel,
     ChoiceId, CloseReason, Command, Content, Details, Edit, Envelope, Event, FileDiff, FreshIds,
     Level, Limits, Matcher, MessageId, Millis, Mode, ModelName, OnTimeout, Origin, Output, Part,
-    PromptId, Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Scope, Screening,
-    Seconds, Session, Settings, Source, Stamped, Step, StepState, Surface, TaskChoice, TaskId,
-    Timeout, TurnId, TurnOutcome, Usage, Workspace,
+    PlanStep, PromptId, Proposal, Question, Refusal, Report, Rule, RuleId, RuleLifetime,
+    SHELL_TOOL, Screening, Seconds, Session, Settings, Source, Stamped, StepState, Surface,
+    TaskChoice, TaskId, Timeout, TurnId, TurnOutcome, Usage, Workspace,
 };
 use loggia_shell::parse_pattern;
 use proptest::prelude::*;
@@ -236,7 +236,8 @@ pub fn rules() -> impl Strategy<Value = Rule> {
         1 => Just(Matcher::Edits),
         1 => Just(Matcher::Tool("github.search".into())),
     ];
-    let scope = select(vec![Scope::Session, Scope::Project, Scope::Configured]);
+    let scope =
+        select(vec![RuleLifetime::Session, RuleLifetime::Project, RuleLifetime::Configured]);
     (0..6u8, matcher, prop::bool::weighted(0.7), scope).prop_map(|(id, matcher, allow, scope)| {
         Rule {
             id: RuleId::new(format!("rule-{id}")),
@@ -339,9 +340,9 @@ fn usages() -> impl Strategy<Value = Usage> {
     })
 }
 
-fn steps() -> impl Strategy<Value = Step> {
+fn steps() -> impl Strategy<Value = PlanStep> {
     (texts(), select(vec![StepState::Pending, StepState::Completed]))
-        .prop_map(|(text, state)| Step { text, state })
+        .prop_map(|(text, state)| PlanStep { text, state })
 }
 
 fn contents() -> impl Strategy<Value = Content> {

@@ -2,7 +2,7 @@
 
 use loggia_core::{
     Amendment, Authority, ChoiceId, Command, Details, Envelope, Event, Matcher, Mode, Origin,
-    Output, Policy, Proposal, Refusal, Rule, Scope, Session, TaskChoice, Verdict,
+    Output, Policy, Proposal, Refusal, Rule, RuleLifetime, Session, TaskChoice, Verdict,
 };
 use loggia_shell::{Parser, parse_pattern};
 
@@ -23,7 +23,7 @@ fn configured(command: &str) -> Rule {
         id: "config-1".into(),
         matcher: Matcher::Command(parse_pattern(command).unwrap()),
         allow: true,
-        scope: Scope::Configured,
+        scope: RuleLifetime::Configured,
         directory: None,
         principal: None,
     }
@@ -158,7 +158,7 @@ fn only_the_owner_grants_for_the_project() {
     assert_eq!(refused, Refusal::OwnerOnly { given: "proceed_always_project".into(), instead });
     assert!(is_asked(&calls.script, &call), "the question stays open");
     calls.script.answer(local(), &call, ChoiceId::PROCEED_ALWAYS_PROJECT, None);
-    assert_eq!(calls.script.session.policy().rules[0].scope, Scope::Project);
+    assert_eq!(calls.script.session.policy().rules[0].scope, RuleLifetime::Project);
 }
 
 #[test]

@@ -1,5 +1,13 @@
-//! The laws of the architecture (§9), for arbitrary histories. L7 is about protocols and is tested in
-//! `loggia-wire`.
+//! The laws L1–L8 of a session's log, for arbitrary histories:
+//!
+//! - L1: Replaying the log gives the live state.
+//! - L2: An approval has at most one answer.
+//! - L3: At most one turn is open.
+//! - L4: Every call ends before its turn ends.
+//! - L5: A refused command appends nothing.
+//! - L6: Folding a coalesced log equals folding the original.
+//! - L7: A client that resumes gets every later frame once. Tested in `loggia-wire`.
+//! - L8: A retried prompt or answer changes nothing.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -140,20 +148,20 @@ proptest! {
         batches in prop::collection::vec(1..12usize, 1..20),
         limit in prop_oneof![Just(64 * 1024), 0..40usize],
     ) {
-        let (coalesced, places) = coalesce(&world.log, &batches, limit);
+        let (coalesced, positions) = coalesce(&world.log, &batches, limit);
         let moved: Vec<Envelope> = world
             .log
             .iter()
-            .zip(&places)
-            .map(|(envelope, place)| {
-                Envelope { seq: coalesced[*place].seq, ..envelope.clone() }
+            .zip(&positions)
+            .map(|(envelope, position)| {
+                Envelope { seq: coalesced[*position].seq, ..envelope.clone() }
             })
             .collect();
         prop_assert_eq!(transcript(&coalesced), transcript(&moved));
         let timed: Vec<Envelope> = moved
             .iter()
-            .zip(&places)
-            .map(|(envelope, place)| Envelope { at: coalesced[*place].at, ..envelope.clone() })
+            .zip(&positions)
+            .map(|(envelope, position)| Envelope { at: coalesced[*position].at, ..envelope.clone() })
             .collect();
         prop_assert_eq!(fold(&coalesced), fold(&timed));
         prop_assert_eq!(tasks(&coalesced), tasks(&timed));
@@ -187,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn l8_a_retried_answer_changes_nothing_and_a_late_answer_is_told_the_first(world in histories()) {
+    fn l8_a_retried_answer_changes_nothing_and_a_late_answer_gets_the_first(world in histories()) {
         prop_assume!(!world.session.is_closed());
         let mut world = world;
         let witness = Witness::of(&world.log).map_err(TestCaseError::fail)?;
@@ -282,7 +290,7 @@ proptest! {
     #[test]
     fn unknown_events_are_ignored_at_every_position(
         world in histories(),
-        places in prop::collection::vec(any::<prop::sample::Index>(), 1..6),
+        positions in prop::collection::vec(any::<prop::sample::Index>(), 1..6),
     ) {
         let line = json!({
             "seq": 0, "at": 0, "origin": { "surface": "system", "client": "loggia" },
@@ -291,8 +299,8 @@ proptest! {
         let unknown: Envelope = serde_json::from_value(line).unwrap();
         prop_assert_eq!(&unknown.event, &Event::Unknown);
         let mut mixed: Vec<Option<&Envelope>> = world.log.iter().map(Some).collect();
-        for place in places {
-            mixed.insert(place.index(mixed.len() + 1), None);
+        for position in positions {
+            mixed.insert(position.index(mixed.len() + 1), None);
         }
         // As in L6, both sides use the same sequence numbers. Both also get the same last event, because
         // the head and the last time are those of the log.
@@ -344,7 +352,7 @@ fn coalesce(log: &[Envelope], batches: &[usize], limit: usize) -> (Vec<Envelope>
     let mut sizes = batches.iter().cycle();
     let mut left = 0;
     let mut coalesced: Vec<Envelope> = Vec::new();
-    let mut places = Vec::new();
+    let mut positions = Vec::new();
     for envelope in log {
         let starts = left == 0;
         if starts {
@@ -359,9 +367,9 @@ fn coalesce(log: &[Envelope], batches: &[usize], limit: usize) -> (Vec<Envelope>
             let seq = Seq(coalesced.len() as u64 + 1);
             coalesced.push(Envelope { seq, ..envelope.clone() });
         }
-        places.push(coalesced.len() - 1);
+        positions.push(coalesced.len() - 1);
     }
-    (coalesced, places)
+    (coalesced, positions)
 }
 
 fn words(envelope: &Envelope) -> Option<&str> {

@@ -2,7 +2,7 @@
 
 use loggia_core::{
     Access, Authority, CallOutcome, Command, Content, Details, Event, Matcher, Mode, Origin,
-    Proposal, Refusal, Report, Rule, SHELL_TOOL, Scope, TaskChoice, TurnOutcome,
+    Proposal, Refusal, Report, Rule, RuleLifetime, SHELL_TOOL, TaskChoice, TurnOutcome,
 };
 use loggia_shell::parse_denied_pattern;
 use serde_json::json;
@@ -89,7 +89,7 @@ fn it_is_allowed_in_every_mode_unless_a_rule_denies_it() {
         id: "no".into(),
         matcher,
         allow: false,
-        scope: Scope::Configured,
+        scope: RuleLifetime::Configured,
         directory: None,
         principal: None,
     };

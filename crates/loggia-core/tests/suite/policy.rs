@@ -1,10 +1,12 @@
 //! Verdicts of the policy: a table, and laws about what no rule can allow.
 
+use std::collections::HashSet;
+
 use loggia_core::policy::choices;
 use loggia_core::shell::CommandPattern;
 use loggia_core::{
-    Access, Authority, ChoiceId, Details, Event, FileDiff, Matcher, Mode, Policy, Risk, Rule,
-    Scope, Session, Verdict,
+    Access, Authority, ChoiceId, Details, Event, FileDiff, KnownChoice, Matcher, Mode, Policy,
+    Risk, Rule, RuleLifetime, Session, Verdict,
 };
 use loggia_shell::{Parser, parse_pattern, plain_commands};
 use proptest::prelude::*;
@@ -105,7 +107,7 @@ fn rules_named(name: &str) -> Vec<Rule> {
         id: "rule".into(),
         matcher: matcher.clone(),
         allow,
-        scope: Scope::Configured,
+        scope: RuleLifetime::Configured,
         directory: None,
         principal: None,
     };
@@ -165,6 +167,25 @@ fn always_is_not_offered_at_high_risk() {
     }
 }
 
+#[test]
+fn every_offered_choice_is_known_or_an_option() {
+    let mut seen = Vec::new();
+    for name in ["run git log", "edit a file", "call mcp", "ask a person"] {
+        let (_, details) = call(name);
+        for choice in choices("the_tool", &details, Risk::Normal, &Parser) {
+            assert!(choice.id.known().is_some() || choice.id.0.starts_with("option_"), "{name}");
+            seen.extend(choice.id.known());
+        }
+    }
+    for choice in KnownChoice::ALL {
+        assert_eq!(KnownChoice::from_id(choice.id()), Some(choice));
+        assert!(seen.contains(&choice), "{choice:?} is never offered");
+    }
+    let keys: HashSet<_> = KnownChoice::ALL.iter().filter_map(|it| it.word_and_key()).collect();
+    let (words, letters): (HashSet<_>, HashSet<_>) = keys.iter().copied().unzip();
+    assert_eq!((words.len(), letters.len()), (keys.len(), keys.len()), "{keys:?}");
+}
+
 /// Pieces of command lines, most of them harmless alone.
 fn lines() -> impl Strategy<Value = String> {
     let piece = select(vec![
@@ -185,7 +206,7 @@ fn generous(line: &str) -> Vec<Rule> {
         id: "rule".into(),
         matcher,
         allow: true,
-        scope: Scope::Session,
+        scope: RuleLifetime::Session,
         directory: None,
         principal: None,
     };
@@ -218,7 +239,7 @@ proptest! {
                     id: "rule".into(),
                     matcher: Matcher::Command(CommandPattern::exact(command)),
                     allow: true,
-                    scope: Scope::Session,
+                    scope: RuleLifetime::Session,
                     directory: None,
                     principal: None,
                 });
@@ -236,14 +257,14 @@ proptest! {
         (access, details) in details(),
         mode in select(MODES.to_vec()),
         mut rules in prop::collection::vec(rules(), 0..6),
-        place in any::<prop::sample::Index>(),
+        position in any::<prop::sample::Index>(),
     ) {
         let matcher = match &details {
             Details::Edit(_) => Matcher::Edits,
             _ => Matcher::Tool("the_tool".into()),
         };
-        let denying = Rule { id: "no".into(), matcher, allow: false, scope: Scope::Configured, directory: None, principal: None };
-        rules.insert(place.index(rules.len() + 1), denying);
+        let denying = Rule { id: "no".into(), matcher, allow: false, scope: RuleLifetime::Configured, directory: None, principal: None };
+        rules.insert(position.index(rules.len() + 1), denying);
         let verdict = Policy { mode, rules, root: ROOT.into() }.judge("the_tool", access, &details, None, &Parser);
         prop_assert_eq!(word(&verdict), "deny");
     }

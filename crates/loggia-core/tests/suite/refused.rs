@@ -11,7 +11,7 @@ use super::generate::{World, client, open, settings};
 
 /// One step of a turn.
 #[derive(Clone, Copy)]
-enum Do {
+enum TurnStep {
     /// Proposes a call, which succeeds if it is allowed.
     Call(&'static str, Access),
     /// Proposes a call, which fails if it is allowed.
@@ -43,21 +43,21 @@ fn call(world: &mut World, id: &str, access: Access, outcome: CallOutcome) {
     }
 }
 
-fn act(world: &mut World, step: Do) {
+fn act(world: &mut World, step: TurnStep) {
     match step {
-        Do::Call(id, access) => {
+        TurnStep::Call(id, access) => {
             call(world, id, access, CallOutcome::Succeeded { output: Output::text("done") });
         }
-        Do::Fail(id, access) => {
+        TurnStep::Fail(id, access) => {
             let failure = CallFailure::new("broken", "no");
             call(world, id, access, CallOutcome::Failed { failure });
         }
-        Do::Refuse(id) => {
+        TurnStep::Refuse(id) => {
             let (to, choice) = (Question::Call(id.into()), ChoiceId::CANCEL.into());
             let answer = Command::Answer { to, choice, edit: None, digest: None, message: None };
             world.submit(client(0), answer).unwrap();
         }
-        Do::Expire(id) => {
+        TurnStep::Expire(id) => {
             let open = world.session.open_call(&id.into()).unwrap();
             let approval = open.approval.as_ref().unwrap().id.clone();
             world.submit(Origin::timeout(), Command::Expire { approval }).unwrap();
@@ -66,7 +66,7 @@ fn act(world: &mut World, step: Do) {
 }
 
 /// The outcome of a turn with these steps that its agent reports as completed.
-fn ends(settings: Settings, steps: &[Do]) -> TurnOutcome {
+fn ends(settings: Settings, steps: &[TurnStep]) -> TurnOutcome {
     let mut world = World::default();
     world.submit(client(0), open(settings)).unwrap();
     let (prompt, task) = ("prompt".into(), TaskChoice::New);
@@ -95,36 +95,44 @@ fn a_turn_refused_without_a_person_is_not_a_success() {
     let alone = |mode| Settings { unattended: true, ..settings(mode, Vec::new()) };
     let refused = |message: &str| TurnOutcome::refused(message);
     let one = refused(&format!("do a was refused: {UNATTENDED}"));
-    let table: [(Settings, &[Do], TurnOutcome); 13] = [
+    let table: [(Settings, &[TurnStep], TurnOutcome); 13] = [
         (alone(Mode::Ask), &[], TurnOutcome::Completed),
-        (alone(Mode::Ask), &[Do::Call("a", Read)], TurnOutcome::Completed),
-        (alone(Mode::Ask), &[Do::Call("a", Edit)], one.clone()),
+        (alone(Mode::Ask), &[TurnStep::Call("a", Read)], TurnOutcome::Completed),
+        (alone(Mode::Ask), &[TurnStep::Call("a", Edit)], one.clone()),
         // A refused question to the user counts, too.
-        (alone(Mode::Ask), &[Do::Call("a", Ask)], one.clone()),
+        (alone(Mode::Ask), &[TurnStep::Call("a", Ask)], one.clone()),
         // Calls that change nothing or fail do not reset it.
-        (alone(Mode::Ask), &[Do::Call("a", Edit), Do::Call("b", Read)], one.clone()),
-        (alone(Mode::Ask), &[Do::Call("a", Edit), Do::Call("b", Session)], one.clone()),
-        (alone(Mode::Edits), &[Do::Call("a", Execute), Do::Fail("b", Edit)], one.clone()),
+        (alone(Mode::Ask), &[TurnStep::Call("a", Edit), TurnStep::Call("b", Read)], one.clone()),
+        (alone(Mode::Ask), &[TurnStep::Call("a", Edit), TurnStep::Call("b", Session)], one.clone()),
+        (
+            alone(Mode::Edits),
+            &[TurnStep::Call("a", Execute), TurnStep::Fail("b", Edit)],
+            one.clone(),
+        ),
         // A later change that succeeds resets it.
         (
             alone(Mode::Edits),
-            &[Do::Call("a", Execute), Do::Call("b", Edit)],
+            &[TurnStep::Call("a", Execute), TurnStep::Call("b", Edit)],
             TurnOutcome::Completed,
         ),
         // A change before the refusal does not.
-        (alone(Mode::Edits), &[Do::Call("b", Edit), Do::Call("a", Execute)], one),
+        (alone(Mode::Edits), &[TurnStep::Call("b", Edit), TurnStep::Call("a", Execute)], one),
         (
             alone(Mode::Ask),
-            &[Do::Call("a", Edit), Do::Call("b", Edit), Do::Call("c", Execute)],
+            &[TurnStep::Call("a", Edit), TurnStep::Call("b", Edit), TurnStep::Call("c", Execute)],
             refused(&format!("do a and 2 more were refused: {UNATTENDED}")),
         ),
         // With a person present, refusals by the person or the mode do not count.
-        (attended(Mode::Ask), &[Do::Call("a", Edit), Do::Refuse("a")], TurnOutcome::Completed),
-        (attended(Mode::Plan), &[Do::Call("a", Edit)], TurnOutcome::Completed),
+        (
+            attended(Mode::Ask),
+            &[TurnStep::Call("a", Edit), TurnStep::Refuse("a")],
+            TurnOutcome::Completed,
+        ),
+        (attended(Mode::Plan), &[TurnStep::Call("a", Edit)], TurnOutcome::Completed),
         // A question that times out counts.
         (
             attended(Mode::Ask),
-            &[Do::Call("a", Edit), Do::Expire("a")],
+            &[TurnStep::Call("a", Edit), TurnStep::Expire("a")],
             refused(&format!("do a was refused: {}", "no answer within 1m")),
         ),
     ];

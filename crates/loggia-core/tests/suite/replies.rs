@@ -64,7 +64,7 @@ fn reply(task: &TaskId, text: &str) -> Reply {
 }
 
 /// The result of a reply, in a word.
-fn told(world: &mut World, by: u8, reply: Reply) -> &'static str {
+fn result_of(world: &mut World, by: u8, reply: Reply) -> &'static str {
     let before = world.log.len();
     match world.submit(client(by), Command::Reply(reply)) {
         Ok(_) => match world.log.get(before).map(|added| &added.event) {
@@ -88,32 +88,32 @@ fn told(world: &mut World, by: u8, reply: Reply) -> &'static str {
 #[test]
 fn a_late_answer_is_never_a_prompt() {
     let (mut world, task) = asking(command());
-    assert_eq!(told(&mut world, 1, reply(&task, "yes")), "answer");
-    assert_eq!(told(&mut world, 1, reply(&task, "Yes.")), "nothing new");
+    assert_eq!(result_of(&mut world, 1, reply(&task, "yes")), "answer");
+    assert_eq!(result_of(&mut world, 1, reply(&task, "Yes.")), "nothing new");
     let late = ["yes", "no", "always", "2", "cancel", "Allow once"];
     for text in late {
-        assert_eq!(told(&mut world, 2, reply(&task, text)), "already answered", "{text}");
+        assert_eq!(result_of(&mut world, 2, reply(&task, text)), "already answered", "{text}");
     }
     finish(&mut world);
     for text in late {
-        assert_eq!(told(&mut world, 2, reply(&task, text)), "already answered", "{text}");
+        assert_eq!(result_of(&mut world, 2, reply(&task, text)), "already answered", "{text}");
         let plain = Reply { task: TaskChoice::Continue(task.clone()), ..reply(&task, text) };
-        assert_eq!(told(&mut world, 2, plain), "already answered", "{text}");
+        assert_eq!(result_of(&mut world, 2, plain), "already answered", "{text}");
         let ended = Reply { late: LateUntil::UntilTurnEnds, ..reply(&task, "perhaps") };
         assert_eq!(world.session.asked_by_reply(&ended, &client(2)), None);
     }
     let plain = Reply { task: TaskChoice::Continue(task.clone()), ..reply(&task, "and then?") };
-    assert_eq!(told(&mut world, 2, plain), "task over");
-    assert_eq!(told(&mut world, 2, reply(&task, "and then?")), "prompt");
+    assert_eq!(result_of(&mut world, 2, plain), "task over");
+    assert_eq!(result_of(&mut world, 2, reply(&task, "and then?")), "prompt");
     // The next turn has started.
-    assert_eq!(told(&mut world, 2, reply(&task, "yes")), "prompt");
+    assert_eq!(result_of(&mut world, 2, reply(&task, "yes")), "prompt");
 }
 
 #[test]
 fn an_answer_to_a_withdrawn_question_is_not_a_prompt() {
     let (mut world, task) = asking(command());
     world.submit(client(0), Command::Cancel { what: Cancel::Turn }).unwrap();
-    assert_eq!(told(&mut world, 1, reply(&task, "yes")), "withdrawn");
+    assert_eq!(result_of(&mut world, 1, reply(&task, "yes")), "withdrawn");
 }
 
 /// A question to the user accepts any text, so any text is a late answer while its turn runs. Afterwards it is one if
@@ -121,12 +121,12 @@ fn an_answer_to_a_withdrawn_question_is_not_a_prompt() {
 #[test]
 fn free_text_is_a_late_answer_if_another_client_answered() {
     let (mut world, task) = asking(question());
-    assert_eq!(told(&mut world, 1, reply(&task, "green")), "answer");
-    assert_eq!(told(&mut world, 2, reply(&task, "yellow")), "already answered");
+    assert_eq!(result_of(&mut world, 1, reply(&task, "green")), "answer");
+    assert_eq!(result_of(&mut world, 2, reply(&task, "yellow")), "already answered");
     finish(&mut world);
     let plain = Reply { task: TaskChoice::Continue(task.clone()), ..reply(&task, "yellow") };
-    assert_eq!(told(&mut world, 2, plain), "already answered");
-    assert_eq!(told(&mut world, 2, reply(&task, "blue")), "already answered");
+    assert_eq!(result_of(&mut world, 2, plain), "already answered");
+    assert_eq!(result_of(&mut world, 2, reply(&task, "blue")), "already answered");
     let ended = world.session.clone();
     let late = Command::Reply(reply(&task, "green, please"));
     let refusal = world.submit(client(2), late).unwrap_err();
@@ -137,8 +137,8 @@ fn free_text_is_a_late_answer_if_another_client_answered() {
     let only = Reply { otherwise: IfNotAnswer::Refused, ..reply(&task, "green, please") };
     let refusal = world.submit(client(2), Command::Reply(only)).unwrap_err();
     assert!(matches!(refusal, Refusal::AlreadyAnswered { .. }), "{refusal:?}");
-    assert_eq!(told(&mut world, 1, reply(&task, "now the next one")), "prompt");
-    assert_eq!(told(&mut world, 2, reply(&task, "and one more")), "prompt");
+    assert_eq!(result_of(&mut world, 1, reply(&task, "now the next one")), "prompt");
+    assert_eq!(result_of(&mut world, 2, reply(&task, "and one more")), "prompt");
     // A message that is marked as a prompt is one at any time.
     world.session = ended;
     let (prompt, content) = ("marked".into(), Content::text("green, please"));
@@ -152,9 +152,9 @@ fn free_text_is_a_late_answer_if_another_client_answered() {
 fn free_text_after_a_withdrawn_question_is_refused_to_other_clients() {
     let (mut world, task) = asking(question());
     world.submit(client(0), Command::Cancel { what: Cancel::Turn }).unwrap();
-    assert_eq!(told(&mut world, 1, reply(&task, "blue")), "withdrawn");
-    assert_eq!(told(&mut world, 1, reply(&task, "something else")), "withdrawn");
-    assert_eq!(told(&mut world, 0, reply(&task, "something else")), "prompt");
+    assert_eq!(result_of(&mut world, 1, reply(&task, "blue")), "withdrawn");
+    assert_eq!(result_of(&mut world, 1, reply(&task, "something else")), "withdrawn");
+    assert_eq!(result_of(&mut world, 0, reply(&task, "something else")), "prompt");
 }
 
 /// The order in which the calls of one reply ask does not matter.
@@ -164,10 +164,10 @@ fn words_answer_the_open_question_that_they_fit() {
         let [first, second] = order;
         let (mut world, task) = asking(first);
         propose(&mut world, "second", second);
-        assert_eq!(told(&mut world, 1, reply(&task, "a free answer")), "answer");
+        assert_eq!(result_of(&mut world, 1, reply(&task, "a free answer")), "answer");
         let (_, open) = world.session.open_approvals().next().unwrap();
         assert!(open.choices.iter().all(|choice| choice.id.0 != "answer"), "{open:?}");
-        assert_eq!(told(&mut world, 1, reply(&task, "yes")), "answer");
+        assert_eq!(result_of(&mut world, 1, reply(&task, "yes")), "answer");
     }
 }
 
@@ -175,16 +175,16 @@ fn words_answer_the_open_question_that_they_fit() {
 fn a_reply_that_answers_nothing_is_treated_as_the_client_asks() {
     let (mut world, task) = asking(command());
     let unless = |text| Reply { otherwise: IfNotAnswer::PromptUnlessAsked, ..reply(&task, text) };
-    assert_eq!(told(&mut world, 1, unless("perhaps")), "not a choice");
-    assert_eq!(told(&mut world, 1, reply(&task, "perhaps")), "prompt");
+    assert_eq!(result_of(&mut world, 1, unless("perhaps")), "not a choice");
+    assert_eq!(result_of(&mut world, 1, reply(&task, "perhaps")), "prompt");
     let only = |text| Reply { otherwise: IfNotAnswer::Refused, ..reply(&task, text) };
-    assert_eq!(told(&mut world, 1, only("maybe")), "not a choice");
+    assert_eq!(result_of(&mut world, 1, only("maybe")), "not a choice");
     let powerless = Reply { may_answer: false, ..reply(&task, "no") };
-    assert_eq!(told(&mut world, 1, powerless.clone()), "may not answer");
-    assert_eq!(told(&mut world, 1, reply(&task, "no")), "answer");
-    assert_eq!(told(&mut world, 1, powerless), "may not answer");
-    assert_eq!(told(&mut world, 1, only("maybe")), "unknown question");
-    assert_eq!(told(&mut world, 1, unless("then this")), "prompt");
+    assert_eq!(result_of(&mut world, 1, powerless.clone()), "may not answer");
+    assert_eq!(result_of(&mut world, 1, reply(&task, "no")), "answer");
+    assert_eq!(result_of(&mut world, 1, powerless), "may not answer");
+    assert_eq!(result_of(&mut world, 1, only("maybe")), "unknown question");
+    assert_eq!(result_of(&mut world, 1, unless("then this")), "prompt");
 }
 
 /// S1: a refusal skips the call, whatever edit comes with it.

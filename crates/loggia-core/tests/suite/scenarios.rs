@@ -12,9 +12,9 @@ use std::path::PathBuf;
 
 use loggia_core::{
     Access, Amendment, Artifact, CallFailure, CallOutcome, Cancel, ChoiceId, CloseReason, Command,
-    Content, Details, Edit, Envelope, Level, Matcher, Mode, OnTimeout, Output, Part, Refusal,
-    Repository, Rule, Scope, Screening, Seconds, SessionName, Settings, Source, Step, StepState,
-    TaskChoice, Timeout, TurnOutcome, Workspace,
+    Content, Details, Edit, Envelope, Level, Matcher, Mode, OnTimeout, Output, Part, PlanStep,
+    Refusal, Repository, Rule, RuleLifetime, Screening, Seconds, SessionName, Settings, Source,
+    StepState, TaskChoice, Timeout, TurnOutcome, Workspace,
 };
 use loggia_shell::{parse_denied_pattern, parse_pattern};
 use serde_json::json;
@@ -53,19 +53,19 @@ scenarios! {
     commands_are_prompts => slash,
     a_summary_stands_for_what_was => compaction,
     a_session_gets_a_name => named,
-    a_conversation_is_compacted_by_itself => compacted,
+    a_conversation_is_compacted_automatically => compacted,
     a_command_from_a_file_becomes_a_prompt => custom_command,
-    a_session_works_in_a_copy_of_a_repository => repository,
+    a_session_works_in_a_clone_of_a_repository => repository,
     a_task_is_ready_before_its_message => task_opened,
-    a_task_that_is_ready_is_not_wanted_any_more => task_closed,
-    a_message_is_dealt_with_before_it_gets_here => screened,
+    a_ready_task_is_closed => task_closed,
+    a_message_is_screened_by_a_hook => screened,
     a_person_runs_a_line_of_their_own => own_line,
-    where_nobody_is_there_nobody_is_asked => unattended,
-    nobody_answers_in_time => expired,
-    nobody_answers_and_the_turn_is_cancelled => expired_turn,
+    an_unattended_session_asks_no_question => unattended,
+    a_question_expires => expired,
+    an_expired_question_cancels_the_turn => expired_turn,
 }
 
-/// The task id that the task service derives from the name `report-7` of this client.
+/// The task id that the legacy service derives from the name `report-7` of this client.
 const NAMED: &str = "aef6ac3b-e438-8e2b-82a9-c4e6c719a143";
 
 /// A task of a client that cannot answer questions, with a client-chosen id.
@@ -191,7 +191,7 @@ fn tool_allowed() -> Script {
         id: "rule-tests".into(),
         matcher,
         allow: true,
-        scope: Scope::Configured,
+        scope: RuleLifetime::Configured,
         directory: None,
         principal: None,
     };
@@ -412,7 +412,7 @@ fn always_allow() -> Script {
 fn plan_and_settings() -> Script {
     let mut script = Script::open(Mode::Plan, Vec::new());
     script.prompt(ide(), "prompt-1", TaskChoice::New, "Port the parser to winnow.");
-    let step = |text: &str, state| Step { text: text.to_owned(), state };
+    let step = |text: &str, state| PlanStep { text: text.to_owned(), state };
     script.plan(vec![
         step("read the parser", StepState::InProgress),
         step("write it anew", StepState::Pending),
@@ -434,7 +434,7 @@ fn plan_and_settings() -> Script {
         id: "rule-no-push".into(),
         matcher,
         allow: false,
-        scope: Scope::Session,
+        scope: RuleLifetime::Session,
         directory: None,
         principal: None,
     };

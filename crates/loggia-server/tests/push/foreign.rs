@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use loggia_core::SessionId;
 use loggia_server::dispatch::Reply;
 use loggia_session::{MemoryStore, Store};
-use loggia_testkit::{Act, FaultyStore, Journal, ScriptAgent};
+use loggia_testkit::{Act, FaultyStore, ScriptAgent, TestLog};
 use serde_json::{Value, json};
 
 use crate::stage::{Stage, options, send1, send03};
@@ -31,7 +31,7 @@ async fn task(stage: &Stage, who: &str, params: Value) -> Value {
 }
 
 fn store() -> Arc<FaultyStore> {
-    FaultyStore::new(Arc::new(MemoryStore::default()), Journal::default())
+    FaultyStore::new(Arc::new(MemoryStore::default()), TestLog::default())
 }
 
 fn over(store: &Arc<FaultyStore>) -> Stage {

@@ -4,23 +4,23 @@
 //! Both happen in another session or another process. So the rules are compared with the store before each proposed
 //! call that one of them could allow, and the revoked ones are first revoked in the log.
 
-use loggia_core::{Amendment, Event, Origin, Report, RuleId, Scope};
+use loggia_core::{Amendment, Event, Origin, Report, RuleId, RuleLifetime};
 
-use super::{Actor, Step, now};
+use super::{Actor, ActorStep, now};
 use crate::hub::project_rules;
 use crate::turn::FromAgent;
 
 impl Actor {
-    pub(super) fn must_check_rules(&self, message: &FromAgent, step: &Step) -> bool {
+    pub(super) fn must_check_rules(&self, message: &FromAgent, step: &ActorStep) -> bool {
         let proposes = matches!(message, FromAgent::Report { report: Report::Propose { .. }, .. });
         let mut rules = self.session.policy().rules.iter();
         proposes
             && !step.rules_checked
-            && rules.any(|rule| rule.scope == Scope::Project || rule.principal.is_some())
+            && rules.any(|rule| rule.scope == RuleLifetime::Project || rule.principal.is_some())
     }
 
     /// Decides the call that was held back, after revoking the rules that no longer apply.
-    pub(super) async fn propose_held(&mut self, step: &mut Step) {
+    pub(super) async fn propose_held(&mut self, step: &mut ActorStep) {
         for rule in self.revoked_rules().await {
             tracing::debug!(session = %self.id, %rule, "a rule was revoked outside of the session");
             let event = Event::PolicyAmended { amendment: Amendment::Revoked { rule } };
@@ -36,10 +36,10 @@ impl Actor {
         let rules = &self.session.policy().rules;
         let workspace = self.session.opened().map_or("", |opened| opened.workspace.path());
         let mut revoked = Vec::new();
-        if rules.iter().any(|rule| rule.scope == Scope::Project) {
+        if rules.iter().any(|rule| rule.scope == RuleLifetime::Project) {
             match project_rules(self.store.as_ref(), workspace).await {
                 Ok(known) => {
-                    let project = rules.iter().filter(|rule| rule.scope == Scope::Project);
+                    let project = rules.iter().filter(|rule| rule.scope == RuleLifetime::Project);
                     let gone = project.filter(|rule| !known.iter().any(|one| one.id == rule.id));
                     revoked.extend(gone.map(|rule| rule.id.clone()));
                 }

@@ -5,7 +5,7 @@
 //! empty inbox, and no handle or follower outside the hub.
 //!
 //! No client is given a session that is about to close. Handles are given out under the same lock under which an
-//! actor asks whether it may close ([`Registration::rest`]). A command in the inbox had a handle behind it, and
+//! actor asks whether it may close ([`Registration::check_idle`]). A command in the inbox had a handle behind it, and
 //! the actor looks at its inbox under that lock.
 
 use std::collections::{BTreeMap, HashMap};
@@ -21,21 +21,21 @@ use crate::ports::StoreError;
 
 /// When an idle session is closed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Idle {
+pub struct IdlePolicy {
     /// After this time without use.
     pub after: Duration,
     /// At once when more sessions than this are idle: the one that has been idle longest first.
     pub most: usize,
 }
 
-impl Default for Idle {
+impl Default for IdlePolicy {
     fn default() -> Self {
         Self { after: Duration::from_secs(60), most: 512 }
     }
 }
 
 pub(crate) struct OpenSessions {
-    limits: Idle,
+    limits: IdlePolicy,
     /// A lock, not a task: held for a few look-ups, never across an await.
     table: Mutex<Table>,
 }
@@ -79,8 +79,8 @@ pub(crate) enum Found {
 pub(crate) struct OpeningLock {
     sessions: Weak<OpenSessions>,
     session: SessionId,
-    /// One permit: held by the caller that opens the session.
-    pub turn: Semaphore,
+    /// Held by the caller that opens the session. There is one.
+    pub permit: Semaphore,
 }
 
 impl Drop for OpeningLock {
@@ -95,7 +95,7 @@ impl Drop for OpeningLock {
 }
 
 impl OpenSessions {
-    pub fn new(limits: Idle) -> Arc<Self> {
+    pub fn new(limits: IdlePolicy) -> Arc<Self> {
         Arc::new(Self { limits, table: Mutex::default() })
     }
 
@@ -108,8 +108,8 @@ impl OpenSessions {
             Some(_) | None => {
                 let waiting = opening.get(session).and_then(Weak::upgrade);
                 Found::Closed(waiting.unwrap_or_else(|| {
-                    let (sessions, turn) = (Arc::downgrade(self), Semaphore::new(1));
-                    let new = Arc::new(OpeningLock { sessions, session: session.clone(), turn });
+                    let (sessions, permit) = (Arc::downgrade(self), Semaphore::new(1));
+                    let new = Arc::new(OpeningLock { sessions, session: session.clone(), permit });
                     opening.insert(session.clone(), Arc::downgrade(&new));
                     new
                 }))
@@ -177,7 +177,7 @@ impl OpenSession {
 }
 
 /// The answer to an actor that has nothing to do.
-pub(crate) enum Rest {
+pub(crate) enum IdleCheck {
     /// A client uses the session, or the inbox holds a command.
     Wait,
     /// The session is idle. The actor asks again at this time.
@@ -201,15 +201,15 @@ impl Registration {
     }
 
     /// Asked by an actor without an open turn and without waiting prompts.
-    pub fn rest(&self, inbox: &mut mpsc::Receiver<Box<Control>>) -> Rest {
-        let Some(sessions) = self.sessions.upgrade() else { return Rest::Wait };
+    pub fn check_idle(&self, inbox: &mut mpsc::Receiver<Box<Control>>) -> IdleCheck {
+        let Some(sessions) = self.sessions.upgrade() else { return IdleCheck::Wait };
         let (limits, now) = (sessions.limits, Instant::now());
         let mut table = sessions.table();
         let Some(own) = table.open.get(&self.session).filter(|open| self.is(open)) else {
-            return Rest::Wait;
+            return IdleCheck::Wait;
         };
         if own.in_use.strong_count() > 0 || !inbox.is_empty() {
-            return Rest::Wait;
+            return IdleCheck::Wait;
         }
         if own.idle.is_none() {
             table.begin_idle(&self.session, now + limits.after);
@@ -218,10 +218,10 @@ impl Registration {
             }
         }
         match table.open.get(&self.session).and_then(|own| own.idle) {
-            Some(idle) if idle.until > now => Rest::Idle(idle.until),
+            Some(idle) if idle.until > now => IdleCheck::Idle(idle.until),
             Some(_) | None => {
                 inbox.close();
-                Rest::Close
+                IdleCheck::Close
             }
         }
     }

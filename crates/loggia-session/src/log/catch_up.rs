@@ -1,6 +1,6 @@
-//! Reads events that are no longer in memory. Readers at the same place share one read of the store.
+//! Reads events that are no longer in memory. Readers at the same position share one read of the store.
 //!
-//! A reader that comes from any place gets a block that starts at a multiple of [`BATCH`], so that readers close to
+//! A reader that comes from any position gets a block that starts at a multiple of [`BATCH`], so that readers close to
 //! each other meet. A reader that has finished a block continues where it ended.
 
 use std::collections::VecDeque;
@@ -73,7 +73,7 @@ impl CatchUp {
             let weigh = |events: &Vec<Arc<Envelope>>| -> usize {
                 events.iter().map(|envelope| envelope.approx_bytes()).sum()
             };
-            // After an error the next reader starts at its own place: only the events before it may be damaged.
+            // After an error the next reader starts at its own position: only the events before it may be damaged.
             if read.as_ref().map_or(true, |events| weigh(events) > LARGE) {
                 self.blocks().retain(|kept| !Arc::ptr_eq(kept, &block));
             }

@@ -110,7 +110,7 @@ fn large_events_make_short_blocks_and_a_short_tail() {
     assert_eq!(writer.tail.after(Seq(900)), None);
 }
 
-/// Readers at the same place share one block.
+/// Readers at the same position share one block.
 #[test]
 fn readers_share_the_events_they_read() {
     let mut writer = Writer::after(0);

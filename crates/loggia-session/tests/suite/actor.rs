@@ -12,7 +12,7 @@ use loggia_core::{
 };
 use loggia_session::{Hub, MemoryStore, SessionHandle, SubmitError};
 use loggia_testkit::client::{self, Reader};
-use loggia_testkit::{Act, Fault, FaultyStore, Gate, Journal, ScriptAgent};
+use loggia_testkit::{Act, Fault, FaultyStore, Gate, ScriptAgent, TestLog};
 
 /// Returns when all other tasks wait.
 async fn settle() {
@@ -46,19 +46,19 @@ fn ends(reader: &Reader) -> Vec<TurnOutcome> {
 }
 
 struct Stage {
-    journal: Journal,
+    test_log: TestLog,
     store: Arc<FaultyStore>,
     hub: Hub,
     handle: SessionHandle,
 }
 
 async fn stage(mode: Mode, scripts: impl IntoIterator<Item = Vec<Act>>) -> Stage {
-    let journal = Journal::default();
-    let store = FaultyStore::new(Arc::new(MemoryStore::default()), journal.clone());
-    let agent = ScriptAgent::new(journal.clone(), scripts);
+    let test_log = TestLog::default();
+    let store = FaultyStore::new(Arc::new(MemoryStore::default()), test_log.clone());
+    let agent = ScriptAgent::new(test_log.clone(), scripts);
     let hub = client::hub(store.clone(), agent);
     let handle = client::create_in(&hub, mode).await;
-    Stage { journal, store, hub, handle }
+    Stage { test_log, store, hub, handle }
 }
 
 #[tokio::test(start_paused = true)]
@@ -69,48 +69,48 @@ async fn durable_then_visible_then_acted_on() {
         Act::output("compiling"),
         Act::succeed("built"),
     ];
-    let Stage { journal, store, handle, .. } = stage(Mode::Ask, [script]).await;
+    let Stage { test_log, store, handle, .. } = stage(Mode::Ask, [script]).await;
     store.always(Some(Fault::Delay(Duration::from_secs(1))));
     let mut follower = handle.follow(Seq::ZERO);
-    let seeing = journal.clone();
+    let seeing = test_log.clone();
     tokio::spawn(async move {
         while let Ok(Some(events)) = follower.next().await {
             events.iter().for_each(|envelope| seeing.note(format!("seen {}", envelope.seq)));
         }
     });
     let acked = client::prompt(&handle, "go").await.unwrap();
-    journal.note(format!("acked {}", acked.seq));
+    test_log.note(format!("acked {}", acked.seq));
     let mut reader = Reader::new(&handle);
     let approval = reader.until_asked().await;
     let answered = client::answer(&handle, &approval, "proceed_once").await.unwrap();
-    journal.note(format!("acked {}", answered.seq));
+    test_log.note(format!("acked {}", answered.seq));
     assert_eq!(reader.until_over().await, TurnOutcome::Completed);
     settle().await;
 
     for envelope in reader.seen().iter().skip(1) {
-        let durable = journal.place(&format!("durable {}", envelope.seq));
-        let seen = journal.place(&format!("seen {}", envelope.seq));
+        let durable = test_log.position(&format!("durable {}", envelope.seq));
+        let seen = test_log.position(&format!("seen {}", envelope.seq));
         assert!(
             durable < seen,
-            "event {} was seen before it was durable:\n{journal}",
+            "event {} was seen before it was durable:\n{test_log}",
             envelope.seq
         );
         let acted = match &envelope.event {
-            Event::TurnStarted { .. } => journal.place("turn go starts"),
-            Event::CallStarted { .. } => journal.place("permit make"),
+            Event::TurnStarted { .. } => test_log.position("turn go starts"),
+            Event::CallStarted { .. } => test_log.position("permit make"),
             _ => continue,
         };
-        assert!(durable < acted, "event {} was acted on too early:\n{journal}", envelope.seq);
+        assert!(durable < acted, "event {} was acted on too early:\n{test_log}", envelope.seq);
     }
     for ack in [acked, answered] {
-        let durable = journal.place(&format!("durable {}", ack.seq));
-        assert!(durable < journal.place(&format!("acked {}", ack.seq)), "\n{journal}");
+        let durable = test_log.position(&format!("durable {}", ack.seq));
+        assert!(durable < test_log.position(&format!("acked {}", ack.seq)), "\n{test_log}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_append_that_hangs_is_not_visible() {
-    let Stage { journal, store, handle, .. } = stage(Mode::Ask, [vec![Act::say("hello")]]).await;
+    let Stage { test_log, store, handle, .. } = stage(Mode::Ask, [vec![Act::say("hello")]]).await;
     let gate = Gate::default();
     let append = store.next(Fault::Hold(gate.clone()));
     let mut follower = handle.follow(Seq(1));
@@ -121,11 +121,11 @@ async fn an_append_that_hangs_is_not_visible() {
     assert_eq!(handle.head(), Seq(1), "the head has not moved");
     assert!(follower.next().now_or_never().is_none(), "no reader sees it");
     assert!(!prompt.is_finished(), "the caller is not answered");
-    assert!(!journal.has("turn go starts"), "no agent runs");
+    assert!(!test_log.has("turn go starts"), "no agent runs");
     gate.open();
     assert_eq!(prompt.await.unwrap().unwrap().seq, Seq(3));
     assert_eq!(follower.next().await.unwrap().unwrap()[0].seq, Seq(2));
-    journal.until("turn go starts").await;
+    test_log.until("turn go starts").await;
 }
 
 #[tokio::test(start_paused = true)]
@@ -138,14 +138,14 @@ async fn commands_are_taken_before_reports() {
         Act::Flood(200),
         Act::note("flooded"),
     ];
-    let Stage { journal, store, hub, handle } = stage(Mode::Ask, [script]).await;
+    let Stage { test_log, store, hub, handle } = stage(Mode::Ask, [script]).await;
     client::prompt(&handle, "go").await.unwrap();
     let gate = Gate::default();
     let append = store.next(Fault::Hold(gate.clone()));
     begin.open();
     store.until_begun(append).await;
     flood.open();
-    journal.until("flooded").await;
+    test_log.until("flooded").await;
     let cancelling = handle.clone();
     let cancel = tokio::spawn(async move { client::cancel(&cancelling).await });
     settle().await;
@@ -209,16 +209,16 @@ async fn a_full_inbox_is_busy_at_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_report_queue_makes_the_agent_wait() {
-    let Stage { journal, store, handle, .. } =
+    let Stage { test_log, store, handle, .. } =
         stage(Mode::Ask, [vec![Act::say("first"), Act::Flood(1_000), Act::note("flooded")]]).await;
     let gate = Gate::default();
     store.at(store.begun() + 2, Fault::Hold(gate.clone()));
     client::prompt(&handle, "go").await.unwrap();
     store.until_begun(3).await;
     settle().await;
-    assert!(!journal.has("flooded"), "1,000 reports do not fit into the queue");
+    assert!(!test_log.has("flooded"), "1,000 reports do not fit into the queue");
     gate.open();
-    journal.until("flooded").await;
+    test_log.until("flooded").await;
     let mut reader = Reader::new(&handle);
     assert_eq!(reader.until_over().await, TurnOutcome::Completed);
     assert_eq!(texts(&reader).len(), 1_001, "none of them is lost");
@@ -257,9 +257,9 @@ async fn inspect_sees_the_durable_state() {
 /// Cancels when `script` has written `note`, and expects one end and no report after it.
 async fn check_cancel(mode: Mode, script: Vec<Act>, note: &str) -> Reader {
     let next = vec![Act::say("next")];
-    let Stage { journal, hub, handle, .. } = stage(mode, [script, next]).await;
+    let Stage { test_log, hub, handle, .. } = stage(mode, [script, next]).await;
     client::prompt(&handle, "go").await.unwrap();
-    journal.until(note).await;
+    test_log.until(note).await;
     settle().await;
     client::cancel(&handle).await.expect("cancelled");
     assert_eq!(
@@ -267,8 +267,8 @@ async fn check_cancel(mode: Mode, script: Vec<Act>, note: &str) -> Reader {
         Err(Refusal::NothingToCancel.into()),
         "it is over when cancel returns"
     );
-    journal.until("turn go leaves").await;
-    assert!(journal.has("stopped"), "the agent was told:\n{journal}");
+    test_log.until("turn go leaves").await;
+    assert!(test_log.has("stopped"), "the agent was told:\n{test_log}");
     client::prompt(&handle, "after").await.unwrap();
     let mut reader = Reader::new(&handle);
     assert_eq!(reader.until_over().await, TurnOutcome::Cancelled);
@@ -333,30 +333,33 @@ async fn cancel_while_a_tool_runs() {
 async fn the_next_turn_starts_when_the_previous_agent_has_stopped() {
     let gate = Gate::default();
     let first = vec![Act::note("running"), Act::WaitForCancel, Act::WaitFor(gate.clone())];
-    let Stage { journal, handle, .. } = stage(Mode::Ask, [first, vec![Act::say("second")]]).await;
+    let Stage { test_log, handle, .. } = stage(Mode::Ask, [first, vec![Act::say("second")]]).await;
     client::prompt(&handle, "one").await.unwrap();
-    journal.until("running").await;
+    test_log.until("running").await;
     client::prompt(&handle, "two").await.unwrap();
     client::cancel(&handle).await.unwrap();
     settle().await;
     let started = handle.inspect(|session| session.turn().map(|turn| turn.prompt.clone())).await;
     assert_eq!(started, Ok(Some(PromptId::from("two"))), "the log has the next turn");
-    assert!(!journal.has("turn two starts"), "the old agent may still touch files");
+    assert!(!test_log.has("turn two starts"), "the old agent may still touch files");
     gate.open();
-    journal.until("turn two starts").await;
-    assert!(journal.place("turn one leaves") < journal.place("turn two starts"), "\n{journal}");
+    test_log.until("turn two starts").await;
+    assert!(
+        test_log.position("turn one leaves") < test_log.position("turn two starts"),
+        "\n{test_log}"
+    );
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_does_not_stop_delays_the_next_turn_by_five_seconds() {
     let first = vec![Act::note("running"), Act::WaitForCancel, Act::WaitFor(Gate::default())];
-    let Stage { journal, handle, .. } = stage(Mode::Ask, [first, vec![]]).await;
+    let Stage { test_log, handle, .. } = stage(Mode::Ask, [first, vec![]]).await;
     client::prompt(&handle, "one").await.unwrap();
-    journal.until("running").await;
+    test_log.until("running").await;
     client::cancel(&handle).await.unwrap();
     let cancelled = tokio::time::Instant::now();
     client::prompt(&handle, "two").await.unwrap();
-    journal.until("turn two starts").await;
+    test_log.until("turn two starts").await;
     let waited = cancelled.elapsed();
     assert!((5..6).contains(&waited.as_secs()), "{waited:?}");
 }
@@ -365,17 +368,17 @@ async fn an_agent_that_does_not_stop_delays_the_next_turn_by_five_seconds() {
 async fn a_turn_cancelled_before_its_agent_started_never_runs() {
     let gate = Gate::default();
     let first = vec![Act::note("running"), Act::WaitForCancel, Act::WaitFor(gate.clone())];
-    let Stage { journal, handle, .. } = stage(Mode::Ask, [first, vec![]]).await;
+    let Stage { test_log, handle, .. } = stage(Mode::Ask, [first, vec![]]).await;
     client::prompt(&handle, "one").await.unwrap();
-    journal.until("running").await;
+    test_log.until("running").await;
     client::prompt(&handle, "two").await.unwrap();
     client::prompt(&handle, "three").await.unwrap();
     client::cancel(&handle).await.expect("the first");
     settle().await;
     client::cancel(&handle).await.expect("the second, whose agent still waits for the first");
     gate.open();
-    journal.until("turn three leaves").await;
-    assert!(!journal.has("turn two starts"), "\n{journal}");
+    test_log.until("turn three leaves").await;
+    assert!(!test_log.has("turn two starts"), "\n{test_log}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -423,7 +426,7 @@ async fn an_agent_that_fails_ends_its_turn_and_its_calls() {
 async fn prompts_queue_in_order_and_may_be_withdrawn() {
     let gate = Gate::default();
     let first = vec![Act::WaitFor(gate.clone())];
-    let Stage { journal, hub, handle, .. } = stage(Mode::Ask, [first, vec![]]).await;
+    let Stage { test_log, hub, handle, .. } = stage(Mode::Ask, [first, vec![]]).await;
     client::prompt(&handle, "running").await.unwrap();
     for number in 0..32 {
         client::prompt(&handle, &format!("{number}")).await.unwrap();
@@ -437,7 +440,7 @@ async fn prompts_queue_in_order_and_may_be_withdrawn() {
     handle.submit(withdraw, client::origin("tester")).await.unwrap();
     client::prompt(&handle, "now there is room").await.unwrap();
     gate.open();
-    journal.until("turn now there is room leaves").await;
+    test_log.until("turn now there is room leaves").await;
     settle().await;
     let mut reader = Reader::new(&handle);
     hub.stop().await;
@@ -482,7 +485,7 @@ async fn a_retried_prompt_changes_nothing() {
 #[tokio::test(start_paused = true)]
 async fn two_answers_in_one_step_have_one_winner() {
     let script = vec![Act::execute("make"), Act::succeed("built")];
-    let Stage { journal, store, handle, .. } = stage(Mode::Ask, [script]).await;
+    let Stage { test_log, store, handle, .. } = stage(Mode::Ask, [script]).await;
     client::prompt(&handle, "go").await.unwrap();
     let mut reader = Reader::new(&handle);
     let approval = reader.until_asked().await;
@@ -508,5 +511,5 @@ async fn two_answers_in_one_step_have_one_winner() {
     };
     assert_eq!((choice.0.as_str(), by), ("proceed_once", client::origin("tester")));
     assert_eq!(reader.until_over().await, TurnOutcome::Completed);
-    assert!(journal.has("permit make"));
+    assert!(test_log.has("permit make"));
 }

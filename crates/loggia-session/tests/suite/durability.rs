@@ -10,12 +10,12 @@ use std::time::Duration;
 use loggia_core::{AgentName, Envelope, Event, Mode, Seq, TurnOutcome, Workspace};
 use loggia_session::{Hub, MemoryStore, NewSession, SessionHandle, StoreError};
 use loggia_testkit::client::{self, Reader};
-use loggia_testkit::{Act, Fault, FaultyStore, Gate, Journal, ScriptAgent};
+use loggia_testkit::{Act, Fault, FaultyStore, Gate, ScriptAgent, TestLog};
 use proptest::prelude::*;
 use serde_json::Value;
 
 struct Stage {
-    journal: Journal,
+    test_log: TestLog,
     memory: Arc<MemoryStore>,
     store: Arc<FaultyStore>,
     hub: Hub,
@@ -23,11 +23,11 @@ struct Stage {
 
 /// Every turn follows the same script.
 fn stage(acts: Vec<Act>) -> Stage {
-    let (journal, memory) = (Journal::default(), Arc::new(MemoryStore::default()));
-    let store = FaultyStore::new(memory.clone(), journal.clone());
-    let agent = ScriptAgent::new(journal.clone(), [acts]);
+    let (test_log, memory) = (TestLog::default(), Arc::new(MemoryStore::default()));
+    let store = FaultyStore::new(memory.clone(), test_log.clone());
+    let agent = ScriptAgent::new(test_log.clone(), [acts]);
     let hub = client::hub(store.clone(), agent);
-    Stage { journal, memory, store, hub }
+    Stage { test_log, memory, store, hub }
 }
 
 async fn begin(hub: &Hub) -> SessionHandle {
@@ -81,7 +81,7 @@ async fn a_turn_starts_when_its_prompt_is_durable() {
         vec![Act::Pause, Act::note("acts")],
     ];
     for acts in acts {
-        let Stage { journal, store, hub, .. } = stage(acts);
+        let Stage { test_log, store, hub, .. } = stage(acts);
         let gate = Gate::default();
         store.at(1, Fault::Hold(gate.clone()));
         let handle = begin(&hub).await;
@@ -91,25 +91,25 @@ async fn a_turn_starts_when_its_prompt_is_durable() {
         });
         store.until_begun(1).await;
         tokio::time::sleep(Duration::from_secs(1)).await;
-        assert!(!journal.has("turn go starts") && !journal.has("acts"), "{journal}");
+        assert!(!test_log.has("turn go starts") && !test_log.has("acts"), "{test_log}");
         gate.open();
         prompting.await.unwrap().unwrap();
         assert_eq!(Reader::new(&handle).until_over().await, TurnOutcome::Completed);
-        assert!(journal.place("durable 3") < journal.place("turn go starts"), "{journal}");
-        assert!(journal.place("durable 3") < journal.place("acts"), "{journal}");
+        assert!(test_log.position("durable 3") < test_log.position("turn go starts"), "{test_log}");
+        assert!(test_log.position("durable 3") < test_log.position("acts"), "{test_log}");
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_prompt_that_was_not_written_has_no_effect() {
-    let Stage { journal, memory, store, hub } = stage(vec![Act::say("one")]);
+    let Stage { test_log, memory, store, hub } = stage(vec![Act::say("one")]);
     let handle = client::create(&hub).await;
     let full = StoreError::Full { file: "loggia.db".into() };
     store.next(Fault::Fail(full.clone()));
     assert_eq!(client::prompt(&handle, "go").await, Err(full.into()));
     let handle = hub.open(handle.id()).await.unwrap();
     assert_eq!(handle.head(), Seq(1));
-    assert!(!journal.has("turn go starts"), "{journal}");
+    assert!(!test_log.has("turn go starts"), "{test_log}");
     client::prompt(&handle, "go").await.unwrap();
     assert_eq!(Reader::new(&handle).until_over().await, TurnOutcome::Completed);
     assert_eq!(client::log(&*memory, handle.id()).await.len(), 5);
@@ -205,7 +205,7 @@ fn acts() -> impl Strategy<Value = Vec<Act>> {
 }
 
 /// Runs two turns, with a fault at one append or none. Returns the log, and the events that a reader saw.
-async fn play(
+async fn run_two_turns(
     acts: Vec<Act>,
     plan: impl FnOnce(&FaultyStore),
 ) -> (Vec<Arc<Envelope>>, Vec<Arc<Envelope>>) {
@@ -237,8 +237,8 @@ proptest! {
     fn the_log_does_not_depend_on_how_slow_the_store_is(acts in acts(), millis in 1..50_u64) {
         runtime().block_on(async {
             let delay = Fault::Delay(Duration::from_millis(millis));
-            let (fast, _) = play(acts.clone(), |_| ()).await;
-            let (slow, _) = play(acts, |store| store.always(Some(delay))).await;
+            let (fast, _) = run_two_turns(acts.clone(), |_| ()).await;
+            let (slow, _) = run_two_turns(acts, |store| store.always(Some(delay))).await;
             assert_eq!(plain(&fast), plain(&slow));
         });
     }
@@ -252,8 +252,8 @@ proptest! {
         runtime().block_on(async {
             let full = StoreError::Full { file: "loggia.db".into() };
             let fault = if written { Fault::FailAfter(full) } else { Fault::Fail(full) };
-            let (whole, _) = play(acts.clone(), |_| ()).await;
-            let (left, seen) = play(acts, |store| store.at(append, fault)).await;
+            let (whole, _) = run_two_turns(acts.clone(), |_| ()).await;
+            let (left, seen) = run_two_turns(acts, |store| store.at(append, fault)).await;
             client::assert_dense(&left, 1);
             assert!(left.starts_with(&seen), "a reader saw an event that is not in the log");
             let (whole, plainly) = (plain(&whole), plain(&left));

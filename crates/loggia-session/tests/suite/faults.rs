@@ -9,7 +9,7 @@ use loggia_core::{
 };
 use loggia_session::{Hub, MemoryStore, SessionHandle, StoreError, SubmitError};
 use loggia_testkit::client::{self, Reader};
-use loggia_testkit::{Act, Fault, FaultyStore, Journal, ScriptAgent};
+use loggia_testkit::{Act, Fault, FaultyStore, ScriptAgent, TestLog};
 
 fn full() -> StoreError {
     StoreError::Full { file: "loggia.db".into() }
@@ -64,9 +64,9 @@ async fn create(hub: &Hub) -> SessionHandle {
 /// One turn with one question, one call and one append that fails. Returns whether that append was reached.
 async fn check(fault: &Fault, name: &str, append: u64) -> bool {
     let what = format!("{name} at append {append}");
-    let journal = Journal::default();
+    let test_log = TestLog::default();
     let memory = Arc::new(MemoryStore::default());
-    let store = FaultyStore::new(memory.clone(), journal.clone());
+    let store = FaultyStore::new(memory.clone(), test_log.clone());
     store.at(append, fault.clone());
     let script = vec![
         Act::say("let me see"),
@@ -75,7 +75,7 @@ async fn check(fault: &Fault, name: &str, append: u64) -> bool {
         Act::succeed("built"),
         Act::say("done"),
     ];
-    let hub = client::hub(store.clone(), ScriptAgent::new(journal.clone(), [script]));
+    let hub = client::hub(store.clone(), ScriptAgent::new(test_log.clone(), [script]));
     let id = create(&hub).await.id().clone();
     let mut observed = Observed::default();
     let mut outcome = None;
@@ -90,7 +90,7 @@ async fn check(fault: &Fault, name: &str, append: u64) -> bool {
             Err(error) => panic!("{what}: {error}"),
         }
     }
-    assert!(outcome.is_some(), "{what}: the turn never ended:\n{journal}");
+    assert!(outcome.is_some(), "{what}: the turn never ended:\n{test_log}");
     hub.stop().await;
 
     let log = client::log(&*memory, &id).await;
@@ -103,7 +103,7 @@ async fn check(fault: &Fault, name: &str, append: u64) -> bool {
     assert_eq!(count(&|event| matches!(event, Event::PromptAccepted { .. })), 1, "{what}");
     assert_eq!(count(&|event| matches!(event, Event::TurnEnded { .. })), 1, "{what}");
     assert!(count(&|event| matches!(event, Event::CallStarted { .. })) <= 1, "{what}");
-    let permits = journal.notes().iter().filter(|note| *note == "permit make").count();
+    let permits = test_log.notes().iter().filter(|note| *note == "permit make").count();
     assert!(permits <= 1, "{what}: the call ran twice");
     store.begun() >= append
 }
@@ -136,13 +136,13 @@ async fn an_append_that_panics() {
     check_everywhere(Fault::Panic, "panics").await;
 }
 
-async fn open_session(script: Vec<Act>) -> (Journal, Arc<FaultyStore>, Hub, SessionHandle) {
-    let journal = Journal::default();
-    let store = FaultyStore::new(Arc::new(MemoryStore::default()), journal.clone());
-    let agent = ScriptAgent::new(journal.clone(), [script, vec![]]);
+async fn open_session(script: Vec<Act>) -> (TestLog, Arc<FaultyStore>, Hub, SessionHandle) {
+    let test_log = TestLog::default();
+    let store = FaultyStore::new(Arc::new(MemoryStore::default()), test_log.clone());
+    let agent = ScriptAgent::new(test_log.clone(), [script, vec![]]);
     let hub = client::hub(store.clone(), agent);
     let handle = client::create_in(&hub, Mode::All).await;
-    (journal, store, hub, handle)
+    (test_log, store, hub, handle)
 }
 
 fn notice() -> loggia_core::Command {
@@ -189,14 +189,14 @@ async fn break_while_a_tool_runs(fault: Fault) -> TurnOutcome {
         Act::WaitForCancel,
         Act::note("tool stopped"),
     ];
-    let (journal, store, hub, handle) = open_session(script).await;
+    let (test_log, store, hub, handle) = open_session(script).await;
     client::prompt(&handle, "go").await.unwrap();
-    journal.until("running").await;
+    test_log.until("running").await;
     store.next(fault);
     let told = handle.submit(notice(), client::origin("tester")).await;
     assert!(matches!(told, Err(SubmitError::Store(_) | SubmitError::Stopped)), "{told:?}");
     let handle = hub.open(handle.id()).await.expect("opened again");
-    journal.until("tool stopped").await;
+    test_log.until("tool stopped").await;
     let mut reader = Reader::new(&handle);
     let ended = reader.until(|event| matches!(event, Event::CallEnded { .. })).await;
     let Event::CallEnded { outcome, .. } = &ended.event else { panic!("{ended:?}") };

@@ -6,7 +6,7 @@ use loggia_core::{Envelope, Event, Mode, Seq, TurnOutcome};
 use loggia_session::log::TAIL;
 use loggia_session::{Follower, MemoryStore, SessionHandle};
 use loggia_testkit::client::{self, Reader};
-use loggia_testkit::{Act, Fault, FaultyStore, Gate, Journal, ScriptAgent};
+use loggia_testkit::{Act, Fault, FaultyStore, Gate, ScriptAgent, TestLog};
 use tokio::task::JoinSet;
 
 const EVENTS: usize = 4 * TAIL;
@@ -93,7 +93,7 @@ async fn five_hundred_readers_read_the_same_and_one_is_slow() {
 
 #[tokio::test(start_paused = true)]
 async fn readers_that_fell_behind_share_reads_of_the_store() {
-    let store = FaultyStore::new(Arc::new(MemoryStore::default()), Journal::default());
+    let store = FaultyStore::new(Arc::new(MemoryStore::default()), TestLog::default());
     let hub = client::hub(store.clone(), ScriptAgent::doing([Act::Flood(5_000)]));
     let handle = client::create(&hub).await;
     client::prompt(&handle, "go").await.unwrap();
@@ -177,18 +177,18 @@ async fn a_stream_returns_the_events_of_its_follower() {
 async fn waiting_reports_are_one_step_unless_they_are_large() {
     let large = (0..40).map(|_| Act::say("x".repeat(60_000))).collect();
     for (acts, steps) in [(vec![Act::Flood(200)], 1..=2), (large, 9..=20)] {
-        let (journal, go, hold) = (Journal::default(), Gate::default(), Gate::default());
-        let store = FaultyStore::new(Arc::new(MemoryStore::default()), journal.clone());
+        let (test_log, go, hold) = (TestLog::default(), Gate::default(), Gate::default());
+        let store = FaultyStore::new(Arc::new(MemoryStore::default()), test_log.clone());
         let begin = [Act::say("first"), Act::WaitFor(go.clone())];
         let script = begin.into_iter().chain(acts).chain([Act::note("said")]).collect();
-        let hub = client::hub(store.clone(), ScriptAgent::new(journal.clone(), [script]));
+        let hub = client::hub(store.clone(), ScriptAgent::new(test_log.clone(), [script]));
         let handle = client::create(&hub).await;
         let held = store.begun() + 2; // the append after the prompt
         store.at(held, Fault::Hold(hold.clone()));
         client::prompt(&handle, "go").await.unwrap();
         store.until_begun(held).await;
         go.open();
-        journal.until("said").await;
+        test_log.until("said").await;
         hold.open();
         read_turn(handle.follow(Seq::ZERO)).await;
         let taken = store.begun() - held;

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use loggia_core::{
-    AgentName, Amendment, Command, Content, Matcher, Mode, Origin, PromptId, Rule, RuleId, Scope,
-    Seq, SessionId, TaskChoice, Workspace,
+    AgentName, Amendment, Command, Content, Matcher, Mode, Origin, PromptId, Rule, RuleId,
+    RuleLifetime, Seq, SessionId, TaskChoice, Workspace,
 };
 use loggia_session::hub::{forget_rule, project_rules};
 use loggia_session::{HubError, MemoryStore, NewSession, Principals, Store, StoreError};
 use loggia_testkit::client::{self, Reader};
 use loggia_testkit::store_contract::owner;
-use loggia_testkit::{Act, Fault, FaultyStore, Gate, Journal, ScriptAgent};
+use loggia_testkit::{Act, Fault, FaultyStore, Gate, ScriptAgent, TestLog};
 
 #[tokio::test(start_paused = true)]
 async fn opening_twice_gives_the_same_session() {
@@ -29,7 +29,7 @@ async fn opening_twice_gives_the_same_session() {
 
 #[tokio::test(start_paused = true)]
 async fn a_failed_opening_does_not_affect_the_next() {
-    let store = FaultyStore::new(Arc::new(MemoryStore::default()), Journal::default());
+    let store = FaultyStore::new(Arc::new(MemoryStore::default()), TestLog::default());
     let hub = client::hub(store.clone(), ScriptAgent::idle());
     let handle = client::create(&hub).await;
     handle.stop().await;
@@ -47,14 +47,14 @@ async fn a_failed_opening_does_not_affect_the_next() {
 async fn when_stop_returns_the_agent_has_stopped_and_the_session_is_free() {
     let store = Arc::new(MemoryStore::default());
     let script = vec![Act::execute("make"), Act::note("running"), Act::WaitForCancel];
-    let agent = ScriptAgent::new(Journal::default(), [script]);
-    let journal = agent.journal().clone();
+    let agent = ScriptAgent::new(TestLog::default(), [script]);
+    let test_log = agent.test_log().clone();
     let hub = client::hub(store.clone(), agent);
     let handle = client::create_in(&hub, Mode::All).await;
     client::prompt(&handle, "go").await.unwrap();
-    journal.until("running").await;
+    test_log.until("running").await;
     handle.stop().await;
-    assert!(journal.has("turn go leaves"), "\n{journal}");
+    assert!(test_log.has("turn go leaves"), "\n{test_log}");
     assert!(handle.is_stopped());
     let lease = store.acquire(handle.id(), owner("another")).await;
     assert!(lease.is_ok(), "{:?}", lease.err());
@@ -62,15 +62,15 @@ async fn when_stop_returns_the_agent_has_stopped_and_the_session_is_free() {
 
 #[tokio::test(start_paused = true)]
 async fn reopening_waits_until_the_old_actor_is_gone() {
-    let store = FaultyStore::new(Arc::new(MemoryStore::default()), Journal::default());
+    let store = FaultyStore::new(Arc::new(MemoryStore::default()), TestLog::default());
     let gate = Gate::default();
     let script = vec![Act::note("running"), Act::WaitForCancel, Act::WaitFor(gate.clone())];
-    let agent = ScriptAgent::new(Journal::default(), [script, vec![]]);
-    let journal = agent.journal().clone();
+    let agent = ScriptAgent::new(TestLog::default(), [script, vec![]]);
+    let test_log = agent.test_log().clone();
     let hub = Arc::new(client::hub(store.clone(), agent));
     let handle = client::create(&hub).await;
     client::prompt(&handle, "go").await.unwrap();
-    journal.until("running").await;
+    test_log.until("running").await;
     store.next(Fault::Fail(StoreError::Full { file: "loggia.db".into() }));
     assert!(client::prompt(&handle, "next").await.is_err());
     let (opening, id) = (hub.clone(), handle.id().clone());
@@ -79,7 +79,7 @@ async fn reopening_waits_until_the_old_actor_is_gone() {
     assert!(!opening.is_finished(), "the last agent may still touch files");
     gate.open();
     let handle = opening.await.unwrap().expect("opened");
-    assert!(journal.has("turn go leaves"));
+    assert!(test_log.has("turn go leaves"));
     client::prompt(&handle, "next").await.unwrap();
 }
 
@@ -142,7 +142,7 @@ async fn agents_that_do_not_stop_delay_the_hub_concurrently() {
     for number in 0..20 {
         let handle = client::create(&hub).await;
         client::prompt(&handle, &format!("{number}")).await.unwrap();
-        agent.journal().until(&format!("turn {number} starts")).await;
+        agent.test_log().until(&format!("turn {number} starts")).await;
     }
     let started = tokio::time::Instant::now();
     hub.stop().await;
@@ -162,13 +162,13 @@ async fn a_rule_for_the_project_outlives_its_session() {
         directory: None,
         principal: None,
     };
-    for rule in [rule("project", Scope::Project), rule("session", Scope::Session)] {
+    for rule in [rule("project", RuleLifetime::Project), rule("session", RuleLifetime::Session)] {
         let command = Command::Amend { amendment: Amendment::Added { rule } };
         handle.submit(command, client::origin("tester")).await.unwrap();
     }
     let store = hub.store();
     let rules = project_rules(&**store, "/workspace").await.unwrap();
-    assert_eq!(rules, [rule("project", Scope::Project)]);
+    assert_eq!(rules, [rule("project", RuleLifetime::Project)]);
     assert_eq!(project_rules(&**store, "/work").await, Ok(Vec::new()), "another workspace");
     let amendment = Amendment::Revoked { rule: RuleId::from("project") };
     handle.submit(Command::Amend { amendment }, client::origin("tester")).await.unwrap();
@@ -193,7 +193,7 @@ async fn a_rule_that_was_revoked_elsewhere_allows_nothing() {
     let principals = Arc::new(Only(std::sync::Mutex::new(vec!["client:ann~1"])));
     let run = |command: &str| vec![Act::execute(command), Act::succeed("done")];
     let scripts = [run("one"), run("two"), run("one"), run("two")];
-    let agent = ScriptAgent::new(Journal::default(), scripts);
+    let agent = ScriptAgent::new(TestLog::default(), scripts);
     let hub = client::memory_hub(agent).with_principals(principals.clone());
     let handle = client::create(&hub).await;
     let ann = Origin { principal: Some("client:ann~1".into()), ..client::origin("ann") };
@@ -206,8 +206,8 @@ async fn a_rule_that_was_revoked_elsewhere_allows_nothing() {
         principal: None,
     };
     for (rule, by) in [
-        (rule("one", Scope::Session), ann.clone()),
-        (rule("two", Scope::Project), client::origin("tester")),
+        (rule("one", RuleLifetime::Session), ann.clone()),
+        (rule("two", RuleLifetime::Project), client::origin("tester")),
     ] {
         let command = Command::Amend { amendment: Amendment::Added { rule } };
         handle.submit(command, by).await.unwrap();
@@ -242,7 +242,7 @@ async fn a_session_that_was_never_opened_refuses_prompts() {
 
 #[tokio::test(start_paused = true)]
 async fn a_session_begins_with_its_first_command_in_one_append() {
-    let store = FaultyStore::new(Arc::new(MemoryStore::default()), Journal::default());
+    let store = FaultyStore::new(Arc::new(MemoryStore::default()), TestLog::default());
     let hub = client::hub(store.clone(), ScriptAgent::doing([Act::WaitForCancel]));
     let new = || NewSession {
         workspace: Workspace::Local { path: "/workspace".into() },

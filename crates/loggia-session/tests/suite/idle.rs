@@ -6,17 +6,17 @@ use std::time::Duration;
 use loggia_core::{
     Command, Content, Event, Refusal, Seq, SessionId, TaskChoice, TaskId, TurnOutcome,
 };
-use loggia_session::{Hub, Idle, MemoryStore, SessionHandle, Store, SubmitError};
+use loggia_session::{Hub, IdlePolicy, MemoryStore, SessionHandle, Store, SubmitError};
 use loggia_testkit::client::{self, Reader};
 use loggia_testkit::store_contract::owner;
-use loggia_testkit::{Act, FaultyStore, Gate, Journal, ScriptAgent};
+use loggia_testkit::{Act, FaultyStore, Gate, ScriptAgent, TestLog};
 
 const MINUTE: Duration = Duration::from_secs(60);
 const SECOND: Duration = Duration::from_secs(1);
-const AT_ONCE: Idle = Idle { after: Duration::ZERO, most: 0 };
+const AT_ONCE: IdlePolicy = IdlePolicy { after: Duration::ZERO, most: 0 };
 
 fn hub_closing(agent: Arc<ScriptAgent>, after: Duration, most: usize) -> Hub {
-    client::memory_hub(agent).with_idle(Idle { after, most })
+    client::memory_hub(agent).with_idle(IdlePolicy { after, most })
 }
 
 async fn turn(handle: &SessionHandle, text: &str) -> TaskId {
@@ -91,9 +91,10 @@ async fn ten_thousand_new_sessions_leave_no_more_than_the_limit_open() {
 #[tokio::test(start_paused = true)]
 async fn an_idle_session_keeps_few_events_in_memory() {
     for (length, reads) in [(100, 0..=0), (100_000, 1..=8)] {
-        let store = FaultyStore::new(Arc::new(MemoryStore::default()), Journal::default());
+        let store = FaultyStore::new(Arc::new(MemoryStore::default()), TestLog::default());
         let agent = ScriptAgent::doing([Act::say("x".repeat(length))]);
-        let hub = client::hub(store.clone(), agent).with_idle(Idle { after: MINUTE, most: 8 });
+        let hub =
+            client::hub(store.clone(), agent).with_idle(IdlePolicy { after: MINUTE, most: 8 });
         let handle = client::create(&hub).await;
         turn(&handle, "go").await;
         let id = handle.id().clone();
@@ -137,12 +138,12 @@ async fn a_session_that_works_or_asks_stays_open() {
     let gate = Gate::default();
     let works = vec![Act::note("working"), Act::WaitFor(gate.clone())];
     let asks = vec![Act::execute("make")];
-    let agent = ScriptAgent::new(Journal::default(), [works, asks]);
+    let agent = ScriptAgent::new(TestLog::default(), [works, asks]);
     let hub = hub_closing(agent.clone(), MINUTE, 0);
     let handle = client::create(&hub).await;
     let id = handle.id().clone();
     client::prompt(&handle, "work").await.unwrap();
-    agent.journal().until("working").await;
+    agent.test_log().until("working").await;
     client::prompt(&handle, "ask").await.unwrap();
     drop(handle);
     tokio::time::sleep(10 * MINUTE).await;
@@ -192,7 +193,7 @@ async fn a_command_whose_caller_is_gone_is_not_lost() {
         // Polled once, the command is in the inbox. Then its caller and the handle are gone.
         let _ = futures::poll!(&mut sending);
         drop(sending);
-        agent.journal().until(&format!("turn prompt {number} leaves")).await;
+        agent.test_log().until(&format!("turn prompt {number} leaves")).await;
     }
     drop(handle);
     until_open(&hub, 0).await;
@@ -212,7 +213,7 @@ async fn a_cancelled_opener_blocks_no_other() {
 }
 
 /// Idle sessions are closed while many clients use them: no client is refused, no turn is cut.
-async fn stress(store: Arc<dyn Store>, idle: Idle, rounds: usize) {
+async fn stress(store: Arc<dyn Store>, idle: IdlePolicy, rounds: usize) {
     const SESSIONS: usize = 6;
     const CALLERS: usize = 12;
     let hub = client::hub(store.clone(), ScriptAgent::doing([Act::say("word")]));
@@ -308,6 +309,6 @@ async fn no_client_is_refused_while_sessions_are_closed_on_disk() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn no_client_is_refused_while_too_many_sessions_are_idle() {
-    let idle = Idle { after: MINUTE, most: 1 };
+    let idle = IdlePolicy { after: MINUTE, most: 1 };
     stress(Arc::new(MemoryStore::default()), idle, 100).await;
 }

@@ -14,21 +14,24 @@ const CLIENTS: usize = 200;
 const ROUNDS: usize = 200;
 
 /// The reply to one client in one round.
-enum Told {
+enum AnswerResult {
     Won { choice: ChoiceId },
     Lost { choice: ChoiceId, by: Origin, at: Millis },
 }
 
 /// Answers every question it sees, with its own choice, as fast as it can.
-async fn answer_all(handle: SessionHandle, number: usize) -> (Origin, Vec<(ApprovalId, Told)>) {
+async fn answer_all(
+    handle: SessionHandle,
+    number: usize,
+) -> (Origin, Vec<(ApprovalId, AnswerResult)>) {
     let origin = Origin::new(Surface::A2a, format!("client {number}").as_str());
     let choice = ChoiceId::from(match number % 2 {
         0 => ChoiceId::PROCEED_ONCE,
         _ => ChoiceId::CANCEL,
     });
     let mut follower = handle.follow(Seq::ZERO);
-    let mut told = Vec::with_capacity(ROUNDS);
-    while told.len() < ROUNDS {
+    let mut results = Vec::with_capacity(ROUNDS);
+    while results.len() < ROUNDS {
         for envelope in follower.next().await.unwrap().expect("the session is open") {
             let Event::ApprovalAsked { approval, call, .. } = &envelope.event else { continue };
             // Half of the clients name the approval, half the call.
@@ -50,16 +53,16 @@ async fn answer_all(handle: SessionHandle, number: usize) -> (Origin, Vec<(Appro
                 }
             };
             let this = match answer {
-                Ok(_) => Told::Won { choice: choice.clone() },
+                Ok(_) => AnswerResult::Won { choice: choice.clone() },
                 Err(SubmitError::Refused(Refusal::AlreadyAnswered { choice, by, at })) => {
-                    Told::Lost { choice, by, at }
+                    AnswerResult::Lost { choice, by, at }
                 }
-                Err(other) => panic!("client {number} was told {other:?}"),
+                Err(other) => panic!("client {number} got {other:?}"),
             };
-            told.push((approval.clone(), this));
+            results.push((approval.clone(), this));
         }
     }
-    (origin, told)
+    (origin, results)
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -74,7 +77,7 @@ async fn one_of_two_hundred_answers_wins_and_the_others_learn_which() {
         clients.spawn(answer_all(handle.clone(), number));
     }
     client::prompt(&handle, "go").await.unwrap();
-    let told = clients.join_all().await;
+    let results = clients.join_all().await;
     client::Reader::new(&handle).until_over().await;
     hub.stop().await;
 
@@ -85,19 +88,19 @@ async fn one_of_two_hundred_answers_wins_and_the_others_learn_which() {
         .collect();
     assert_eq!(answers.len(), ROUNDS, "one answer a round is in the log");
     let (mut winners, mut informed) = (0, 0);
-    for (me, told) in &told {
-        assert_eq!(told.len(), ROUNDS);
-        for ((question, told), envelope) in told.iter().zip(&answers) {
+    for (me, results) in &results {
+        assert_eq!(results.len(), ROUNDS);
+        for ((question, result), envelope) in results.iter().zip(&answers) {
             let Event::ApprovalAnswered { approval, choice: won, .. } = &envelope.event else {
                 panic!("{envelope:?}");
             };
             assert_eq!(approval, question);
-            match told {
-                Told::Won { choice } => {
+            match result {
+                AnswerResult::Won { choice } => {
                     assert_eq!((choice, me), (won, &envelope.origin), "a false winner");
                     winners += 1;
                 }
-                Told::Lost { choice, by, at } => {
+                AnswerResult::Lost { choice, by, at } => {
                     assert_ne!(by, me, "it beat itself");
                     assert_eq!((choice, by, at), (won, &envelope.origin, &envelope.at));
                     informed += 1;
@@ -106,7 +109,7 @@ async fn one_of_two_hundred_answers_wins_and_the_others_learn_which() {
         }
     }
     assert_eq!((winners, informed), (ROUNDS, ROUNDS * (CLIENTS - 1)));
-    let permits = agent.journal().notes().iter().filter(|note| note.starts_with("permit")).count();
+    let permits = agent.test_log().notes().iter().filter(|note| note.starts_with("permit")).count();
     let proceeded = answers.iter().filter(|envelope| {
         matches!(&envelope.event, Event::ApprovalAnswered { choice, .. } if choice.proceeds())
     });

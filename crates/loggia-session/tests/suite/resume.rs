@@ -83,7 +83,7 @@ async fn an_open_question_is_open_again_with_the_same_id() {
     assert_eq!(count(&|event| matches!(event, Event::ApprovalAsked { .. })), 1);
     assert_eq!(count(&|event| matches!(event, Event::CallStarted { .. })), 1);
     assert_eq!(count(&|event| matches!(event, Event::CallProposed { .. })), 1);
-    assert!(agent.journal().has("permit make"), "\n{}", agent.journal());
+    assert!(agent.test_log().has("permit make"), "\n{}", agent.test_log());
 }
 
 /// Answers before or after the new agent asks for the verdict.
@@ -106,7 +106,7 @@ async fn check_answer(before: bool, choice: &str, note: &str) {
     client::answer(&handle, &approval, choice).await.unwrap();
     gate.open();
     assert_eq!(reader.until_over().await, TurnOutcome::Completed);
-    assert!(agent.journal().has(note), "{before} {choice}:\n{}", agent.journal());
+    assert!(agent.test_log().has(note), "{before} {choice}:\n{}", agent.test_log());
     let again = client::answer(&handle, &approval, "proceed_always").await;
     assert!(matches!(again, Err(SubmitError::Refused(_))), "{again:?}");
 }
@@ -130,7 +130,7 @@ async fn check_answer_meanwhile(choice: &str, note: &str) {
     let (asks, stored) = (Gate::default(), Gate::default());
     let script = [vec![Act::WaitFor(asks.clone()), Act::note("asks")], asking()].concat();
     let agent = ScriptAgent::doing(script);
-    let store = FaultyStore::new(client::sqlite(directory.path()), agent.journal().clone());
+    let store = FaultyStore::new(client::sqlite(directory.path()), agent.test_log().clone());
     let hub = client::hub(store.clone(), agent.clone());
     let handle = hub.open(&id).await.unwrap();
     let mut reader = Reader::after(&handle, handle.head());
@@ -141,7 +141,7 @@ async fn check_answer_meanwhile(choice: &str, note: &str) {
         store.until_begun(busy).await;
         asks.open();
         // On one thread, the agent runs to its next wait before this task sees the note.
-        agent.journal().until("asks").await;
+        agent.test_log().until("asks").await;
         stored.open();
     };
     let (waiting, answered, ()) = tokio::join!(
@@ -154,8 +154,8 @@ async fn check_answer_meanwhile(choice: &str, note: &str) {
     );
     waiting.unwrap();
     answered.unwrap();
-    assert_eq!(reader.until_over().await, TurnOutcome::Completed, "\n{}", agent.journal());
-    assert!(agent.journal().has(note), "{choice}:\n{}", agent.journal());
+    assert_eq!(reader.until_over().await, TurnOutcome::Completed, "\n{}", agent.test_log());
+    assert!(agent.test_log().has(note), "{choice}:\n{}", agent.test_log());
 }
 
 #[tokio::test]
@@ -189,12 +189,12 @@ async fn a_call_that_was_running_is_interrupted_and_not_run_again() {
     let directory = client::directory();
     let script = vec![Act::execute("make"), Act::note("running"), Act::WaitForCancel];
     let agent = ScriptAgent::doing(script);
-    let journal = agent.journal().clone();
+    let test_log = agent.test_log().clone();
     let (id, task) = crash_after(directory.path(), agent, |hub| async move {
         let handle = client::create_in(&hub, Mode::All).await;
         let ack = client::prompt(&handle, "go").await.unwrap();
         client::prompt(&handle, "waiting").await.unwrap();
-        journal.until("running").await;
+        test_log.until("running").await;
         (handle.id().clone(), ack.task.unwrap())
     })
     .await;
@@ -207,7 +207,7 @@ async fn a_call_that_was_running_is_interrupted_and_not_run_again() {
     assert_eq!(*outcome, CallOutcome::Failed { failure: CallFailure::interrupted() });
     assert_eq!(reader.until_over().await, TurnOutcome::Interrupted);
     assert_eq!(reader.until_over().await, TurnOutcome::Completed, "the queued prompt");
-    let notes = agent.journal().notes();
+    let notes = agent.test_log().notes();
     assert_eq!(notes, ["turn waiting starts", "turn waiting leaves"]);
     let state = handle.inspect(move |session| session.task_state(&task)).await;
     assert_eq!(state, Ok(Some(TaskState::Failed)));
@@ -230,7 +230,7 @@ async fn a_call_that_was_approved_but_not_started_is_interrupted_too() {
     let handle = hub.open(&id).await.unwrap();
     let mut reader = Reader::new(&handle);
     assert_eq!(reader.until_over().await, TurnOutcome::Interrupted);
-    assert_eq!(agent.journal().notes(), [""; 0], "nothing runs");
+    assert_eq!(agent.test_log().notes(), [""; 0], "nothing runs");
 }
 
 #[tokio::test]

@@ -64,7 +64,7 @@ async fn a_question_is_refused_when_it_times_out_and_the_agent_continues() {
     let refused = TurnOutcome::refused("make was refused: no answer within 5s");
     assert_eq!(reader.until_over().await, refused);
     assert_eq!(reasons(&reader), ["no answer within 5s"]);
-    assert!(agent.journal().has("refused make"), "\n{}", agent.journal());
+    assert!(agent.test_log().has("refused make"), "\n{}", agent.test_log());
     let late = client::answer(&handle, &approval, "proceed_once").await;
     let Err(SubmitError::Refused(Refusal::AlreadyAnswered { by, .. })) = late else {
         panic!("{late:?}")

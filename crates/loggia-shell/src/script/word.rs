@@ -1,6 +1,6 @@
 //! Reads the words of a line: quotes, expansions and substitutions.
 //!
-//! What must not be here: commands and their separators.
+//! Not here: commands and their separators.
 
 use super::{End, Piece, ReadResult, Reader, Unreadable, Word, commands};
 

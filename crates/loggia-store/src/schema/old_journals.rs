@@ -36,10 +36,10 @@ const MISTAKEN: usize = 4;
 pub fn apply(transaction: &Transaction<'_>, database: &Path) -> Result<Vec<String>, StoreError> {
     let explain = |error| describe(error, database);
     let (mut findings, mut files) = (Vec::new(), Vec::new());
-    for (slot, generation, place) in journals(transaction).map_err(explain)? {
+    for (slot, generation, offset) in journals(transaction).map_err(explain)? {
         let path = database.with_file_name(format!("{NAME}{slot}"));
         match std::fs::read(&path) {
-            Ok(bytes) => files.push((path, bytes, generation, place)),
+            Ok(bytes) => files.push((path, bytes, generation, offset)),
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 findings.push(format!("{} is missing: its last appends are lost", path.display()));
             }
@@ -47,8 +47,8 @@ pub fn apply(transaction: &Transaction<'_>, database: &Path) -> Result<Vec<Strin
         }
     }
     let mut appends = Vec::new();
-    for (path, bytes, generation, place) in &files {
-        let mut journal = Journal { bytes, generation: *generation, place: *place };
+    for (path, bytes, generation, offset) in &files {
+        let mut journal = Journal { bytes, generation: *generation, offset: *offset };
         if let Some(damage) = journal.read(&mut appends) {
             set_aside(path).map_err(|error| io(path, &error))?;
             findings.push(format!("{} {damage}", path.display()));
@@ -110,27 +110,27 @@ fn set_aside(path: &Path) -> std::io::Result<()> {
 struct Journal<'a> {
     bytes: &'a [u8],
     generation: Generation,
-    place: usize,
+    offset: usize,
 }
 
 impl<'a> Journal<'a> {
     /// Reads the valid blocks in order. Returns what is wrong with the rest, if anything is.
     fn read(&mut self, appends: &mut Vec<OldAppend<'a>>) -> Option<String> {
-        while let Some(content) = self.block(self.place) {
+        while let Some(content) = self.block(self.offset) {
             let Some(read) = OldAppend::read_all(content) else {
-                let (place, rest) = (self.place, "it and what was written after it are lost");
-                return Some(format!("has an unreadable block at byte {place}: {rest}"));
+                let (offset, rest) = (self.offset, "it and what was written after it are lost");
+                return Some(format!("has an unreadable block at byte {offset}: {rest}"));
             };
             appends.extend(read);
-            self.place += HEADER + content.len();
+            self.offset += HEADER + content.len();
         }
         self.damage()
     }
 
     /// The content of the block at an offset, if a valid one is there.
-    fn block(&self, place: usize) -> Option<&'a [u8]> {
-        let (header, rest) = self.bytes.get(place..)?.split_first_chunk::<HEADER>()?;
-        let length = header.strip_prefix(self.known(place).as_slice())?.first_chunk()?;
+    fn block(&self, offset: usize) -> Option<&'a [u8]> {
+        let (header, rest) = self.bytes.get(offset..)?.split_first_chunk::<HEADER>()?;
+        let length = header.strip_prefix(self.known(offset).as_slice())?.first_chunk()?;
         let content = rest.get(..usize::try_from(u64::from_le_bytes(*length)).ok()?)?;
         let (summed, expected) = header.split_last_chunk::<4>()?;
         let mut sum = crc32fast::Hasher::new();
@@ -141,28 +141,28 @@ impl<'a> Journal<'a> {
     }
 
     /// How the header of a block at this offset begins.
-    fn known(&self, place: usize) -> [u8; KNOWN] {
+    fn known(&self, offset: usize) -> [u8; KNOWN] {
         let mut known = [0; KNOWN];
-        let place = (place as u64).to_le_bytes();
-        let parts = MAGIC.iter().chain(&self.generation).chain(&place);
+        let offset = (offset as u64).to_le_bytes();
+        let parts = MAGIC.iter().chain(&self.generation).chain(&offset);
         known.iter_mut().zip(parts).for_each(|(byte, part)| *byte = *part);
         known
     }
 
     /// What is at the current offset, where no valid block is, if that is not simply the end.
     fn damage(&self) -> Option<String> {
-        let (rest, place) = (self.bytes.get(self.place..)?, self.place);
+        let (rest, offset) = (self.bytes.get(self.offset..)?, self.offset);
         let wanted = [&MAGIC[..], &self.generation].concat();
-        let mut later = memmem::find_iter(rest, &wanted).filter(|offset| *offset > 0);
-        if later.any(|offset| self.block(place + offset).is_some()) {
-            return Some(format!("is damaged at byte {place}: what was written after it is lost"));
+        let mut later = memmem::find_iter(rest, &wanted).filter(|distance| *distance > 0);
+        if later.any(|distance| self.block(offset + distance).is_some()) {
+            return Some(format!("is damaged at byte {offset}: what was written after it is lost"));
         }
-        let known = self.known(place);
+        let known = self.known(offset);
         let found = rest.get(..KNOWN)?;
         let differing = found.iter().zip(&known).filter(|(found, known)| found != known).count();
         (differing <= MISTAKEN).then(|| {
             let reason = "its process ended while writing it, or it is damaged";
-            format!("ends at byte {place} with an incomplete block: {reason}")
+            format!("ends at byte {offset} with an incomplete block: {reason}")
         })
     }
 }

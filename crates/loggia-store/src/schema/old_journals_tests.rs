@@ -25,11 +25,11 @@ fn append(seq: u64, state: &str) -> Vec<u8> {
     bytes
 }
 
-fn block(place: usize, content: &[u8]) -> Vec<u8> {
+fn block(offset: usize, content: &[u8]) -> Vec<u8> {
     let mut header = Vec::new();
     header.extend(MAGIC);
     header.extend(GENERATION);
-    header.extend((place as u64).to_le_bytes());
+    header.extend((offset as u64).to_le_bytes());
     header.extend((content.len() as u64).to_le_bytes());
     let sum = crc32fast::hash(&[&header[..], &[0; 4], content].concat());
     [&header[..], &sum.to_le_bytes(), content].concat()

@@ -246,7 +246,7 @@ async fn an_unreadable_head_is_damage_and_names_the_file() {
 }
 
 #[tokio::test]
-async fn a_reader_is_told_of_damage_behind_what_is_good() {
+async fn a_reader_gets_the_good_events_then_the_damage() {
     for damaged in [1, 100, 256, 257, 600] {
         let directory = client::directory();
         let agent = ScriptAgent::doing([Act::Flood(700)]);
@@ -361,11 +361,11 @@ impl Tally {
     }
 }
 
-/// A repeatable row of numbers.
-struct Dice(u64);
+/// Repeatable numbers.
+struct SeededRandom(u64);
 
-impl Dice {
-    fn below(&mut self, limit: usize) -> usize {
+impl SeededRandom {
+    fn next(&mut self, limit: usize) -> usize {
         self.0 =
             self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) as usize % limit
@@ -382,14 +382,14 @@ fn copy(from: &Path) -> TempDir {
     directory
 }
 
-/// Flips one byte at each of `count` seeded places of a file.
+/// Flips one byte at each of `count` seeded offsets of a file.
 async fn flip(base: &Path, file: &str, count: usize, seed: u64, logs: &Logs) -> Tally {
     let mut tally = Tally::default();
-    let mut dice = Dice(seed);
+    let mut random = SeededRandom(seed);
     let original = std::fs::read(base.join(file)).unwrap();
     for _ in 0..count {
-        let offset = dice.below(original.len());
-        let mask = u8::try_from(dice.below(255) + 1).unwrap();
+        let offset = random.next(original.len());
+        let mask = u8::try_from(random.next(255) + 1).unwrap();
         let directory = copy(base);
         let mut bytes = original.clone();
         bytes[offset] ^= mask;

@@ -75,9 +75,9 @@ async fn check(store: &SqliteStore, expected: &Value) {
     assert_eq!(page.total as usize, tasks.len());
     for task in tasks {
         let id = task["task"].as_str().unwrap();
-        let found = page.tasks.iter().find(|found| found.place.task.as_str() == id).expect(id);
+        let found = page.tasks.iter().find(|found| found.position.task.as_str() == id).expect(id);
         assert_eq!(serde_json::to_value(found.state).unwrap(), task["state"], "{id}");
-        assert_eq!(found.place.updated.0, task["updated"].as_i64().unwrap(), "{id}");
+        assert_eq!(found.position.updated.0, task["updated"].as_i64().unwrap(), "{id}");
         assert_eq!(found.session.as_str(), task["session"].as_str().unwrap(), "{id}");
     }
     for document in expected["documents"].as_array().unwrap() {

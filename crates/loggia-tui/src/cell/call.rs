@@ -1,6 +1,6 @@
 //! A tool call: subject, state, approval, output, outcome.
 
-use loggia_core::{CallCell, CallOutcome, CallState, ChoiceId, Details, FileDiff};
+use loggia_core::{CallCell, CallOutcome, CallState, ChoiceId, Details, FileDiff, KnownChoice};
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
@@ -91,12 +91,12 @@ fn head(call: &CallCell, change: Option<&Diff>, context: &CellContext<'_>) -> Ve
 }
 
 fn answer(choice: &ChoiceId, details: &Details) -> &'static str {
-    match choice.0.as_str() {
-        ChoiceId::CANCEL => "refused",
-        ChoiceId::ANSWER => "answered",
+    match choice.known() {
+        Some(KnownChoice::Cancel) => "refused",
+        Some(KnownChoice::Answer) => "answered",
         _ if matches!(details, Details::Question { .. }) => "answered",
-        ChoiceId::PROCEED_ALWAYS | ChoiceId::PROCEED_ALWAYS_PROJECT => "always allowed",
-        _ => "approved",
+        Some(KnownChoice::ProceedAlways | KnownChoice::ProceedAlwaysProject) => "always allowed",
+        Some(KnownChoice::ProceedOnce) | None => "approved",
     }
 }
 

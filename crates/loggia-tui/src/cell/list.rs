@@ -1,6 +1,6 @@
 //! Plans and sources.
 
-use loggia_core::{Source, Step, StepState};
+use loggia_core::{PlanStep, Source, StepState};
 use ratatui::text::{Line, Span};
 
 use super::{CellContext, Keep};
@@ -10,7 +10,7 @@ use crate::wrap::{Break, Margin, wrap};
 /// Lines of a summary.
 const FOLDED: usize = 5;
 
-pub fn plan(steps: &[Step], context: &CellContext<'_>) -> Vec<Line<'static>> {
+pub fn plan(steps: &[PlanStep], context: &CellContext<'_>) -> Vec<Line<'static>> {
     let theme = context.theme;
     let done = steps.iter().filter(|step| step.state == StepState::Completed).count();
     let mut lines = vec![context.line(&[

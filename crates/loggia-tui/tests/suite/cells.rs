@@ -2,7 +2,7 @@
 
 use loggia_core::{
     Artifact, CallCell, CallFailure, CallOutcome, CallState, Cell, CellBody, ChoiceId, Details,
-    FileDiff, Level, Millis, Origin, Output, Source, Step, StepState, Surface, TurnOutcome,
+    FileDiff, Level, Millis, Origin, Output, PlanStep, Source, StepState, Surface, TurnOutcome,
 };
 use loggia_tui::theme::{Background, Depth, Theme};
 
@@ -259,7 +259,7 @@ fn edits_are_diffs() {
 
 #[test]
 fn plans_sources_notices_and_ends() {
-    let step = |text: &str, state| Step { text: text.to_owned(), state };
+    let step = |text: &str, state| PlanStep { text: text.to_owned(), state };
     let source = |title: &str, uri: &str| Source { title: title.to_owned(), uri: uri.to_owned() };
     let notice = |level, text: &str| cell(CellBody::Notice { level, text: text.to_owned() });
     let end = |origin, outcome| from(origin, CellBody::TurnEnd { outcome });

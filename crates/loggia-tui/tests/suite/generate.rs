@@ -2,7 +2,8 @@
 
 use loggia_core::{
     CallCell, CallFailure, CallId, CallOutcome, CallState, Cell, CellBody, ChoiceId, Details,
-    FileDiff, Level, Millis, Origin, Output, Seq, Source, Step, StepState, Surface, TurnOutcome,
+    FileDiff, Level, Millis, Origin, Output, PlanStep, Seq, Source, StepState, Surface,
+    TurnOutcome,
 };
 use proptest::prelude::*;
 
@@ -112,7 +113,8 @@ pub fn any_cell() -> impl Strategy<Value = Cell> {
             StepState::Cancelled,
         ]),
     );
-    let steps = prop::collection::vec(step.prop_map(|(text, state)| Step { text, state }), 0..4);
+    let steps =
+        prop::collection::vec(step.prop_map(|(text, state)| PlanStep { text, state }), 0..4);
     let source = (nasty(), nasty()).prop_map(|(title, uri)| Source { title, uri });
     let body = prop_oneof![
         (nasty(), any::<bool>(), any::<bool>())

@@ -7,8 +7,8 @@ use loggia_core::{
     Surface, TaskChoice,
 };
 use loggia_testkit::client::Reader;
-use loggia_testkit::journal::Gate;
-use loggia_testkit::{Act, Journal, ScriptAgent};
+use loggia_testkit::test_log::Gate;
+use loggia_testkit::{Act, ScriptAgent, TestLog};
 use loggia_tui::app::Effect;
 use loggia_tui::app::Exit;
 use loggia_tui::{ConnectedClient, Preview};
@@ -39,7 +39,7 @@ async fn a_refusal_is_final() {
     let agent = ScriptAgent::doing([Act::execute("ls"), Act::say("then not")]);
     let mut harness = Harness::new(agent.clone()).await;
     harness.types("go<enter>").sees("Allow once").await.reads().types("n").sees("then not").await;
-    let notes = agent.journal().notes();
+    let notes = agent.test_log().notes();
     assert!(notes.contains(&"refused ls".to_owned()), "{notes:?}");
 }
 
@@ -124,7 +124,7 @@ async fn another_clients_prompt_appears_with_its_origin() {
 async fn prompts_are_queued_and_shown_and_can_be_taken_back() {
     let gate = Gate::default();
     let scripts = [vec![Act::WaitFor(gate.clone())], vec![Act::say("second done")]];
-    let mut harness = Harness::new(ScriptAgent::new(Journal::default(), scripts)).await;
+    let mut harness = Harness::new(ScriptAgent::new(TestLog::default(), scripts)).await;
     harness.types("first<enter>").sees("working").await;
     harness.types("second<enter>").sees("queued: second").await;
     harness.types("third<enter>").sees("queued: third").await;
@@ -359,7 +359,7 @@ async fn ten_columns_and_three_rows_are_enough() {
     harness.types("GGG").reads().types("y").sees_no("y/a/p/n").await;
     let mut reader = Reader::new(&harness.handle);
     reader.until_over().await;
-    assert!(agent.journal().notes().contains(&"permit ls".to_owned()));
+    assert!(agent.test_log().notes().contains(&"permit ls".to_owned()));
 }
 
 fn commands(notes: &[&str]) -> CustomCommands {

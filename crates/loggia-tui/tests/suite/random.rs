@@ -3,8 +3,8 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use loggia_core::{
     Access, ApprovalId, Authority, CallFailure, CallId, CallOutcome, Choice, ChoiceId, Content,
-    Details, Event, FileDiff, Level, MessageId, Mode, ModelName, Origin, Output, PromptId, Risk,
-    Seq, Settings, Source, Step, StepState, Surface, TaskId, TurnId, TurnOutcome, Usage,
+    Details, Event, FileDiff, Level, MessageId, Mode, ModelName, Origin, Output, PlanStep,
+    PromptId, Risk, Seq, Settings, Source, StepState, Surface, TaskId, TurnId, TurnOutcome, Usage,
 };
 
 /// The smallest supported terminal.
@@ -195,7 +195,7 @@ impl RandomInput<'_> {
             7 => Event::ThoughtAppended { turn, message, subject: self.text(), text: self.text() },
             8 => {
                 let states = [StepState::Pending, StepState::InProgress, StepState::Completed];
-                let step = |_| Step { text: self.text(), state: self.one_of(&states) };
+                let step = |_| PlanStep { text: self.text(), state: self.one_of(&states) };
                 Event::PlanUpdated { turn, steps: (0..3).map(step).collect() }
             }
             9 => {

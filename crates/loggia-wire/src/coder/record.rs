@@ -1,6 +1,6 @@
 //! The record of one call: its request, its status, its question, its result.
 
-use loggia_core::{Access, CallOutcome, ChoiceId, Details, FileDiff};
+use loggia_core::{Access, CallOutcome, ChoiceId, Details, FileDiff, KnownChoice};
 use serde_json::{Value, json};
 
 use super::types::{
@@ -37,10 +37,11 @@ pub(super) fn record(call: &OpenCall, status: ToolStatus, task: &str, prompt: &s
 
 /// The outcome of a choice.
 fn outcome_word(choice: &str) -> &str {
-    match choice {
-        ChoiceId::PROCEED_ALWAYS_PROJECT => "proceed_always_and_save",
-        ChoiceId::ANSWER => ChoiceId::PROCEED_ONCE,
-        other => other,
+    match KnownChoice::from_id(choice) {
+        Some(KnownChoice::ProceedAlwaysProject) => "proceed_always_and_save",
+        Some(KnownChoice::Answer) => ChoiceId::PROCEED_ONCE,
+        Some(KnownChoice::ProceedOnce | KnownChoice::ProceedAlways | KnownChoice::Cancel)
+        | None => choice,
     }
 }
 

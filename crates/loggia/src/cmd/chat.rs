@@ -52,7 +52,7 @@ pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
     let mut bound = bind(&config)?;
     let setup = Setup::new(&args.share, config, app, "loggia").await?;
     let (session, last) = (args.session.as_deref(), args.continue_last);
-    let mut wanted = app.wanted_session(&setup.store, session, last).await?;
+    let mut wanted = app.wanted_session(setup.store.as_ref(), session, last).await?;
     let origin = Origin::new(Surface::Tui, format!("tui-{}", std::process::id()).as_str());
     let mut last;
     let mut name = args.name;

@@ -155,7 +155,7 @@ fn copies(config: &Config, app: &App) -> Check {
     let directory = app.clones_directory(config);
     let schemes = config.clones.sources.schemes.iter().map(|scheme| scheme.name());
     let schemes = schemes.collect::<Vec<_>>().join(", ");
-    match loggia_agent::clone::copies(&directory) {
+    match loggia_agent::clone::list_clones(&directory) {
         Ok(copies) => Check::works(
             "clones",
             format!(
@@ -168,7 +168,7 @@ fn copies(config: &Config, app: &App) -> Check {
         ),
         Err(error) => {
             let text = format!("{} cannot be read: {error}", directory.display());
-            Check::limited("clones", text, "No session can work in a copy of a repository.")
+            Check::limited("clones", text, "No session can work in a clone of a repository.")
         }
     }
 }

@@ -44,7 +44,7 @@ pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
         loaded.origins.get("mode"),
         Some(config::Origin::Flag(_) | config::Origin::Variable(_))
     );
-    if chosen && loaded.config.mode.freedom() > Mode::Ask.freedom() {
+    if chosen && loaded.config.mode.permissiveness() > Mode::Ask.permissiveness() {
         require_person("choose what passes without a question")?;
     }
     loggia_agent::model::registry::open(&loaded.config.model, &app.workspace)
@@ -55,7 +55,8 @@ pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
     settings.unattended |= args.approve == Some(Approve::None);
     let origin = Origin::new(Surface::Cli, format!("cli-{}", std::process::id()).as_str());
 
-    let wanted = app.wanted_session(&store, args.session.as_deref(), args.continue_last).await?;
+    let wanted =
+        app.wanted_session(store.as_ref(), args.session.as_deref(), args.continue_last).await?;
     let handle = app.open_session(&hub, wanted.as_ref(), settings, &origin).await?;
     let watched = watch(&handle, prompt, origin, &args, app).await;
     // The log is already complete. This stops remaining work and releases the lease.

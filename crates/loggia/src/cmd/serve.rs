@@ -21,8 +21,7 @@ use loggia_server::serve::{
     TlsFiles,
 };
 use loggia_server::state::{ClientLimits, Defaults, ServedSessions, Server};
-use loggia_session::{Hub, StoreError, hub};
-use loggia_store::SqliteStore;
+use loggia_session::{Hub, Listing, Store, StoreError, hub};
 use loggia_wire::CardFacts;
 use loggia_wire::card::{AuthScheme, GrpcUrls, Skill};
 use tokio::runtime::Runtime;
@@ -141,7 +140,7 @@ pub async fn share(
     let bound = bind(&args, port, &config)?;
     let setup = Setup::new(&args, config, app, "loggia").await?;
     // Keeping the handle prevents the session from being closed when idle.
-    let wanted = app.wanted_session(&setup.store, session.as_deref(), false).await?;
+    let wanted = app.wanted_session(setup.store.as_ref(), session.as_deref(), false).await?;
     let settings = app.settings(&setup.config, setup.store.as_ref()).await?;
     let origin = Origin::new(Surface::Cli, "loggia");
     let shared = app.open_session(&setup.hub, wanted.as_ref(), settings, &origin).await?;
@@ -320,7 +319,7 @@ pub(super) fn warn_localhost_name(bound: &Bound, args: &ShareArgs) {
 
 /// The components of a server.
 pub(super) struct Setup {
-    pub store: Arc<SqliteStore>,
+    pub store: Arc<dyn Store>,
     pub hub: Arc<Hub>,
     pub config: Config,
     oauth: Arc<OAuth>,
@@ -354,9 +353,9 @@ impl Setup {
     /// Opens the sessions that a crash interrupted, so that the interruption is recorded before the
     /// first request.
     async fn recover(&self) -> anyhow::Result<()> {
-        let (listed, damage) = self.store.list_readable(usize::MAX).await?;
+        let Listing { sessions, damage } = self.store.list_readable(usize::MAX).await?;
         damage.iter().for_each(|damage| say(&damage.to_string()));
-        for busy in listed.iter().filter(|listed| listed.summary.busy) {
+        for busy in sessions.iter().filter(|listed| listed.summary.busy) {
             if busy.summary.waiting_for_answer && self.is_for_a_terminal(&busy.session).await {
                 continue;
             }
@@ -632,7 +631,7 @@ fn public_authority(url: &str) -> Option<(u16, &str)> {
     Some((usual, rest.split(['/', '?', '#']).next().unwrap_or(rest)))
 }
 
-async fn oauth(args: &ShareArgs, store: Arc<SqliteStore>) -> anyhow::Result<Arc<OAuth>> {
+async fn oauth(args: &ShareArgs, store: Arc<dyn Store>) -> anyhow::Result<Arc<OAuth>> {
     let sample = match args.dev_credentials {
         true => SampleClient::On,
         false => SampleClient::Off,

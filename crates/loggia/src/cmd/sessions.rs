@@ -11,8 +11,7 @@ use loggia_core::{
     CallOutcome, Cell, CellBody, Command, Details, Envelope, Millis, Origin, SessionId,
     SessionName, Summary, Surface, Transcript, TurnOutcome,
 };
-use loggia_session::{Hub, Store, StoreError, hub};
-use loggia_store::SqliteStore;
+use loggia_session::{Hub, Listing, Store, StoreError, hub};
 use serde_json::json;
 
 use super::require_person::require_person;
@@ -65,10 +64,10 @@ pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode
             let hub: Hub = app.hub(store, &config, "loggia sessions delete")?;
             for session in sessions {
                 let id = SessionId::from(session.as_str());
-                let copy = clones::copy_of(hub.store().as_ref(), &id).await;
+                let clone = clones::clone_of(hub.store().as_ref(), &id).await;
                 hub.delete(&id).await?;
-                let removed = clones::remove(copy).await;
-                removed.context("the session is deleted, its copy of the repository is not")?;
+                let removed = clones::remove(clone).await;
+                removed.context("the session is deleted, its clone of the repository is not")?;
                 writeln!(std::io::stdout(), "deleted {}", one_line(&session))?;
             }
         }
@@ -77,18 +76,18 @@ pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode
 }
 
 async fn list(
-    store: &SqliteStore,
+    store: &dyn Store,
     app: &App,
     limit: usize,
     all: bool,
     json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let (listed, damage) = match all {
+    let Listing { sessions, damage } = match all {
         true => store.list_readable(usize::MAX).await?,
         false => compose::sessions_of(store, &app.workspace_text()?).await?,
     };
-    let none = listed.is_empty() && damage.is_none();
-    for listed in listed.into_iter().take(limit) {
+    let none = sessions.is_empty() && damage.is_none();
+    for listed in sessions.into_iter().take(limit) {
         let summary = &listed.summary;
         if json {
             let line =

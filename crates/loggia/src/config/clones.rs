@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use loggia_agent::clone::{CloneLimits, Keep};
+use loggia_agent::clone::{CloneLimits, CloneRetention};
 use loggia_core::repository::{AllowedSources, RepositoryUrl, Scheme};
 
 use super::Config;
@@ -18,7 +18,7 @@ pub struct ClonesConfig {
     pub sources: AllowedSources,
     pub credentials: Vec<(String, PathBuf)>,
     pub ca_file: Option<PathBuf>,
-    pub keep: Keep,
+    pub keep: CloneRetention,
     pub limits: CloneLimits,
 }
 
@@ -29,17 +29,17 @@ impl Default for ClonesConfig {
             sources: AllowedSources::default(),
             credentials: Vec::new(),
             ca_file: None,
-            keep: Keep::Days(7),
+            keep: CloneRetention::Days(7),
             limits: CloneLimits::default(),
         }
     }
 }
 
-pub fn keep_text(keep: Keep) -> String {
+pub fn keep_text(keep: CloneRetention) -> String {
     match keep {
-        Keep::Always => "always".to_owned(),
-        Keep::Days(days) => format!("days:{days}"),
-        Keep::Never => "never".to_owned(),
+        CloneRetention::Always => "always".to_owned(),
+        CloneRetention::Days(days) => format!("days:{days}"),
+        CloneRetention::Never => "never".to_owned(),
     }
 }
 
@@ -50,9 +50,9 @@ pub fn keep(config: &Config) -> Option<String> {
 pub fn set_keep(config: &mut Config, text: &str) -> Result<(), String> {
     let days = text.strip_prefix("days:").and_then(|days| days.parse().ok());
     config.clones.keep = match (text, days) {
-        ("always", _) => Keep::Always,
-        ("never", _) => Keep::Never,
-        (_, Some(days)) if (1..=MOST_DAYS).contains(&days) => Keep::Days(days),
+        ("always", _) => CloneRetention::Always,
+        ("never", _) => CloneRetention::Never,
+        (_, Some(days)) if (1..=MOST_DAYS).contains(&days) => CloneRetention::Days(days),
         (_, Some(_) | None) => {
             let text = shortened(text);
             return Err(format!("`{text}` is no rule: write `always`, `never` or `days:30`"));

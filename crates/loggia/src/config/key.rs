@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use loggia_core::shell::CommandPattern;
-use loggia_core::{Matcher, Mode, OnTimeout, Price, Rule, RuleId, Scope, Seconds};
+use loggia_core::{Matcher, Mode, OnTimeout, Price, Rule, RuleId, RuleLifetime, Seconds};
 use serde_json::{Value, json};
 
 use super::clones;
@@ -108,7 +108,7 @@ pub const ALLOW_HIDDEN_PEERS: &str = "server.allow_hidden_peers";
 pub const KEYS: &[Key] = &[
     key("model", Form::Text { set: set_model, get: |config| Some(config.model.clone()) }),
     Key {
-        restricts: |before, after| after.mode.freedom() < before.mode.freedom(),
+        restricts: |before, after| after.mode.permissiveness() < before.mode.permissiveness(),
         ..key("mode", Form::Text { set: set_mode, get: |config| named(config.mode.name()) })
     },
     key("commands.allow", Form::Rules { allow: true }),
@@ -404,7 +404,7 @@ fn add_rule(rules: &mut Vec<Rule>, pattern: CommandPattern, allow: bool) -> Stri
         id: RuleId::new(id.as_str()),
         matcher: Matcher::Command(pattern),
         allow,
-        scope: Scope::Configured,
+        scope: RuleLifetime::Configured,
         directory: None,
         principal: None,
     });

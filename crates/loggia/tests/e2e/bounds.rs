@@ -89,7 +89,7 @@ async fn sessions_share_the_bytes_of_their_principal() {
     }
     assert!((6..=8).contains(&taken), "{taken} were taken");
     let said = refused["error"]["message"].as_str().unwrap();
-    assert!(said.contains("one client's share"), "{refused}");
+    assert!(said.contains("the limit for one client"), "{refused}");
     let peak = served.peak() >> 10;
     println!("{taken} taken; {peak} MiB at most");
     assert!(peak < 700, "{peak} MiB");

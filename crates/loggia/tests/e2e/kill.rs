@@ -31,14 +31,14 @@ steps = [
 "#;
 
 /// A small generator, so that a failure can be reproduced from its seed.
-struct Dice(u64);
+struct SeededRandom(u64);
 
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+impl SeededRandom {
+    fn next(&mut self, limit: u64) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;
-        self.0 % sides
+        self.0 % limit
     }
 }
 
@@ -46,14 +46,14 @@ impl Dice {
 fn survive(seed: u64, kills: u32, span: Duration) {
     let machine = Machine::new();
     let model = machine.script("kill.toml", SCRIPT);
-    let mut dice = Dice(seed);
+    let mut random = SeededRandom(seed);
     let mut session: Option<String> = None;
     let mut seen: Vec<Envelope> = Vec::new();
     let mut prompts = 0;
     let mut killed = 0;
     let mut idle = true;
     while killed < kills || !idle || session.is_none() {
-        let approve = if killed < kills && dice.roll(3) == 0 { "ask" } else { "all" };
+        let approve = if killed < kills && random.next(3) == 0 { "ask" } else { "all" };
         let mut arguments =
             vec!["run", "--output", "stream-json", "--model", &model, "--approve", approve];
         let text = format!("go s{seed}x{prompts}");
@@ -68,7 +68,7 @@ fn survive(seed: u64, kills: u32, span: Duration) {
         let mut child = machine.start(&arguments);
         let mut killed_now = false;
         if killed < kills {
-            let after = Duration::from_micros(dice.roll(span.as_micros() as u64));
+            let after = Duration::from_micros(random.next(span.as_micros() as u64));
             let begun = Instant::now();
             while begun.elapsed() < after && child.try_wait().unwrap().is_none() {
                 std::thread::yield_now();

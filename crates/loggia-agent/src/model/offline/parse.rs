@@ -1,6 +1,6 @@
 //! Parses a prompt to steps, or reports for each line why it cannot.
 //!
-//! Total: any text gives a [`ParsedPrompt`]. Must not know how steps are performed.
+//! Total: any text gives a [`ParsedPrompt`]. Not here: how steps are performed.
 
 use std::iter::{Enumerate, Peekable};
 use std::str::Lines;

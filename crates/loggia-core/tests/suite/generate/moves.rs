@@ -158,7 +158,7 @@ pub enum ReportPick {
     Text(u8, String),
     Publish(Artifact),
     Thought(u8, &'static str, String),
-    Plan(Vec<Step>),
+    Plan(Vec<PlanStep>),
     Cite(String),
     Usage(Usage),
     Notice(String),

@@ -3,8 +3,8 @@
 use loggia_core::{
     Access, AgentName, Artifact, CallFailure, CallOutcome, ChoiceId, Command, Content, Details,
     Edit, Envelope, Event, FileDiff, FreshIds, Level, Limits, Millis, Mode, ModelName, Origin,
-    Output, Part, Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Session,
-    SessionName, Settings, Source, Stamped, Step, Surface, TaskChoice, TaskId, TurnOutcome, Usage,
+    Output, Part, PlanStep, Proposal, Question, Refusal, Report, Rule, RuleId, SHELL_TOOL, Session,
+    SessionName, Settings, Source, Stamped, Surface, TaskChoice, TaskId, TurnOutcome, Usage,
     Workspace,
 };
 use loggia_shell::Parser;
@@ -169,7 +169,7 @@ impl Script {
         self.report(Report::Thought { message: message.into(), subject, text });
     }
 
-    pub fn plan(&mut self, steps: Vec<Step>) {
+    pub fn plan(&mut self, steps: Vec<PlanStep>) {
         self.report(Report::Plan { steps });
     }
 

@@ -3,8 +3,8 @@
 use loggia_core::shell::CommandPattern;
 use loggia_core::{
     Access, CallFailure, CallId, CallOutcome, Details, FileDiff, Level, Matcher, MessageId,
-    ModelName, Output, Proposal, Report, Rule, RuleId, SHELL_TOOL, Scope, Source, Step, StepState,
-    TurnId, TurnOutcome, Usage,
+    ModelName, Output, PlanStep, Proposal, Report, Rule, RuleId, RuleLifetime, SHELL_TOOL, Source,
+    StepState, TurnId, TurnOutcome, Usage,
 };
 use serde_json::json;
 
@@ -148,7 +148,7 @@ impl Agent {
                 let subject = (*rng.pick(&["", "Plan"])).to_owned();
                 Report::Thought { message, subject, text }
             }
-            9 => Report::Plan { steps: vec![Step { text, state: StepState::InProgress }] },
+            9 => Report::Plan { steps: vec![PlanStep { text, state: StepState::InProgress }] },
             10 => Report::Cite { sources: vec![Source { title: text, uri: "file:a".into() }] },
             11 => Report::Compact { summary: text, automatic: false },
             12 => Report::Revoke { rule: "no-rule".into() },
@@ -225,7 +225,7 @@ pub fn rule(rng: &mut Rng) -> Rule {
         id,
         matcher,
         allow: rng.percent(70),
-        scope: Scope::Session,
+        scope: RuleLifetime::Session,
         directory: None,
         principal: None,
     }

@@ -232,7 +232,7 @@ impl World {
             if fault == Some(Fault::DiesAmongReplies(sent)) {
                 return self.cut(epoch, fault);
             }
-            self.told(epoch, reply)?;
+            self.check_reply(epoch, reply)?;
         }
         for (done, effect) in step.effects.into_iter().enumerate() {
             if fault == Some(Fault::DiesAmongEffects(done)) {
@@ -253,7 +253,7 @@ impl World {
         if self.calm || !self.rng.per_mille(60) {
             return None;
         }
-        let place = self.rng.below(3);
+        let index = self.rng.below(3);
         Some(*self.rng.pick(&[
             Fault::DiesBeforeAppend,
             Fault::LosesLease,
@@ -261,8 +261,8 @@ impl World {
             Fault::AppendLandsAndFails,
             Fault::DiesAfterAppend,
             Fault::DiesAfterPublish,
-            Fault::DiesAmongReplies(place),
-            Fault::DiesAmongEffects(place),
+            Fault::DiesAmongReplies(index),
+            Fault::DiesAmongEffects(index),
         ]))
     }
 
@@ -287,7 +287,7 @@ impl World {
     // ----------------------------------------------------------------------------------- replies
 
     /// A caller gets its reply. The reply must stay true from now on.
-    fn told(&mut self, epoch: u64, reply: Reply) -> Lawful {
+    fn check_reply(&mut self, epoch: u64, reply: Reply) -> Lawful {
         let request = &self.requests[reply.request];
         let origin = &self.clients[request.client].origin;
         self.say(|| format!("  {origin} is told {:?}", reply.result));

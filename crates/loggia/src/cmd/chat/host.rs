@@ -12,7 +12,6 @@ use loggia_agent::CommandFiles;
 use loggia_agent::model::registry;
 use loggia_core::{CellBody, CustomCommands, ModelName, Origin, Seq, SessionId, Transcript};
 use loggia_session::{Hub, HubError, Store, StoreError};
-use loggia_store::SqliteStore;
 use loggia_tui::{ConnectedClient, Host, Preview, ShareFacts};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot, watch};
@@ -52,7 +51,7 @@ pub struct ChatHost {
 /// The local sessions.
 #[derive(Clone)]
 pub struct Sessions {
-    pub store: Arc<SqliteStore>,
+    pub store: Arc<dyn Store>,
     pub hub: Arc<Hub>,
 }
 
@@ -253,7 +252,7 @@ impl Host for ChatHost {
             let mut previews = Vec::new();
             for listed in wanted.take(SESSIONS) {
                 previews.push(Preview {
-                    lines: end_of(store, &listed.session, listed.head).await,
+                    lines: end_of(store.as_ref(), &listed.session, listed.head).await,
                     session: listed.session,
                     when: crate::cmd::sessions::time(listed.summary.updated),
                     name: listed.summary.name,
@@ -333,7 +332,7 @@ impl Host for ChatHost {
 }
 
 /// The last lines of a session. Empty if they cannot be read.
-async fn end_of(store: &SqliteStore, session: &SessionId, head: Seq) -> Vec<String> {
+async fn end_of(store: &dyn Store, session: &SessionId, head: Seq) -> Vec<String> {
     let after = Seq(head.0.saturating_sub(PREVIEWED));
     let events = store.read(session, after, 256).await.unwrap_or_default();
     let mut transcript = Transcript::default();

@@ -4,10 +4,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use loggia_session::StoreError;
-use loggia_store::SqliteStore;
 use rustix::fs::{statfs, statvfs};
 
 use super::Check;
+use crate::compose::open_store;
 
 const LITTLE_SPACE: u64 = 256 * 1024 * 1024;
 
@@ -21,15 +21,17 @@ pub async fn checks(data: &Path) -> Vec<Check> {
 
 async fn database(data: &Path) -> Vec<Check> {
     let directory = data.to_owned();
-    let opened = tokio::task::spawn_blocking(move || SqliteStore::open(&directory)).await;
+    let opened = tokio::task::spawn_blocking(move || open_store(&directory)).await;
     let store = match opened {
         Ok(Ok(store)) => store,
         Ok(Err(error)) => return vec![damaged(&error)],
         Err(error) => return vec![damaged(&StoreError::Io(error.to_string()))],
     };
-    let path = store.path().display().to_string();
+    let location = store.location();
     let mut checks = vec![match store.check().await {
-        Ok(()) => Check::works("database", format!("{path} opens, and its check finds nothing")),
+        Ok(()) => {
+            Check::works("database", format!("{location} opens, and its check finds nothing"))
+        }
         Err(error) => damaged(&error),
     }];
     checks.extend(store.findings().iter().map(|finding| {

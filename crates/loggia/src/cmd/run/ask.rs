@@ -224,13 +224,7 @@ pub async fn line(terminal: &mut Option<Terminal>) -> Option<String> {
 }
 
 fn word_of(choice: &ChoiceId) -> Option<&'static str> {
-    match choice.0.as_str() {
-        ChoiceId::PROCEED_ONCE => Some("yes"),
-        ChoiceId::PROCEED_ALWAYS => Some("always"),
-        ChoiceId::PROCEED_ALWAYS_PROJECT => Some("project"),
-        ChoiceId::CANCEL => Some("no"),
-        _ => None,
-    }
+    choice.known()?.word_and_key().map(|(word, _)| word)
 }
 
 /// Edits a text. None if it was not changed. `run` starts the editor and waits for it.

@@ -9,19 +9,19 @@ use tokio_util::sync::CancellationToken;
 /// How long a test waits for something that must happen. Generous, because the machine may be loaded.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Notes of all test doubles of one test. Clones write into the same journal.
+/// Notes of all test doubles of one test. Clones write into the same log.
 #[derive(Clone)]
-pub struct Journal {
+pub struct TestLog {
     notes: watch::Sender<Vec<String>>,
 }
 
-impl Default for Journal {
+impl Default for TestLog {
     fn default() -> Self {
         Self { notes: watch::Sender::new(Vec::new()) }
     }
 }
 
-impl Journal {
+impl TestLog {
     pub fn note(&self, text: impl Into<String>) {
         self.notes.send_modify(|notes| notes.push(text.into()));
     }
@@ -34,7 +34,7 @@ impl Journal {
         self.notes.borrow().iter().any(|note| note == text)
     }
 
-    /// Waits for a note. Fails the test and prints the journal if it does not come.
+    /// Waits for a note. Fails the test and prints the log if it does not come.
     pub async fn until(&self, text: &str) {
         let mut notes = self.notes.subscribe();
         let there = notes.wait_for(|notes| notes.iter().any(|note| note == text));
@@ -43,13 +43,13 @@ impl Journal {
     }
 
     /// The position of a note. Fails the test if it is not there.
-    pub fn place(&self, text: &str) -> usize {
-        let place = self.notes.borrow().iter().position(|note| note == text);
-        place.unwrap_or_else(|| panic!("`{text}` was not noted:\n{self}"))
+    pub fn position(&self, text: &str) -> usize {
+        let position = self.notes.borrow().iter().position(|note| note == text);
+        position.unwrap_or_else(|| panic!("`{text}` was not noted:\n{self}"))
     }
 }
 
-impl fmt::Display for Journal {
+impl fmt::Display for TestLog {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         for note in self.notes.borrow().iter() {
             writeln!(out, "  {note}")?;
