@@ -1,7 +1,7 @@
 use crossterm::event::{KeyCode, KeyModifiers};
 
 use super::*;
-use crate::guard::{ALONE, GUARD};
+use crate::key_timing::{ALONE, GUARD};
 
 fn asking(text: &str, size: (u16, u16)) -> TrustDialog {
     let question = TrustQuestion {

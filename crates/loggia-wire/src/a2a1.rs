@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use crate::a2a::{Spelling, members, proto_role, proto_state};
 use crate::card::CardKind;
 use crate::dialect::{A2aVersion, Extension};
-use crate::intent::{Asked, PushTarget};
+use crate::intent::{DecodedRequest, PushTarget};
 use crate::protocol::{ErrorFormat, Protocol};
 use crate::read::Read;
 use crate::rest::HttpPaths;
@@ -59,7 +59,7 @@ impl Protocol for A2a1 {
         &["SendStreamingMessage", "SubscribeToTask"]
     }
 
-    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<Asked> {
+    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<DecodedRequest> {
         decode::decode(method, params, extension)
     }
 

@@ -1,7 +1,7 @@
 //! Which protocol a request speaks, told by its method or its path, and whether the development-tool extension is
 //! on. `A2A-Version` checks a request; it does not route it.
 
-use crate::intent::Asked;
+use crate::intent::DecodedRequest;
 use crate::jsonrpc::Call;
 use crate::protocol::Protocol;
 use crate::refuse::WireError;
@@ -173,12 +173,15 @@ pub(crate) fn major_minor(version: &str) -> Option<[u32; 2]> {
 /// where the extension is always on. The message may turn it on too.
 ///
 /// Calls of the legacy service are decoded by [`legacy::decode()`], because its task ids depend on the client.
-pub fn decode(call: &Call, extension: Extension) -> Result<Asked, WireError> {
+pub fn decode(call: &Call, extension: Extension) -> Result<DecodedRequest, WireError> {
     let dialect = dialect_of(&call.method).ok_or(WireError::MethodNotFound)?;
     if commands::METHODS.contains(&call.method.as_str()) {
         // These methods exist in the extension only.
         let view = View { dialect, extension: Extension::On };
-        return Ok(Asked { view, intent: devtool::decode::slash(&call.method, &call.params)? });
+        return Ok(DecodedRequest {
+            view,
+            intent: devtool::decode::slash(&call.method, &call.params)?,
+        });
     }
     dialect.protocol().decode(&call.method, &call.params, extension)
 }

@@ -112,7 +112,7 @@ fn batch(text: &str) -> Result<Body, Rejected> {
                 })
                 .collect(),
         )),
-        _ => Err(nameless(WireError::InvalidRequest("a batch must hold at most 100 requests"))),
+        _ => Err(nameless(WireError::InvalidRequest("a batch must contain at most 100 requests"))),
     }
 }
 
@@ -130,7 +130,7 @@ fn one(text: &str) -> Result<Call, Rejected> {
     let dialect = dialect_of(&method).unwrap_or(Dialect::A2a03);
     let named = |error| Rejected { id: id.clone(), dialect, error };
     if members.twice {
-        return Err(named(WireError::InvalidRequest("a member is there twice")));
+        return Err(named(WireError::InvalidRequest("a member is duplicated")));
     }
     let version: Option<Cow<'_, str>> = members.jsonrpc.and_then(as_text);
     if version.as_deref() != Some("2.0") {

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::a2a;
 use crate::dialect::Extension;
-use crate::intent::{Asked, PushTarget};
+use crate::intent::{DecodedRequest, PushTarget};
 use crate::project::snapshot::TaskSnapshot;
 use crate::project::update::{ArtifactChunk, ChatMessage, FrameContext, StatusChange};
 use crate::protocol::Protocol;
@@ -67,7 +67,7 @@ impl Protocol for Legacy {
     }
 
     /// Its calls are decoded by [`decode()`], because the task ids in them depend on the client.
-    fn decode(&self, _: &str, _: &Value, _: Extension) -> Read<Asked> {
+    fn decode(&self, _: &str, _: &Value, _: Extension) -> Read<DecodedRequest> {
         Err(WireError::MethodNotFound)
     }
 

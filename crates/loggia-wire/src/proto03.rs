@@ -13,7 +13,7 @@ use crate::a2a::{self, Spelling, members, proto_role, proto_state};
 use crate::a2a03::{data_object, wrapped_data_metadata};
 use crate::card::CardKind;
 use crate::dialect::Extension;
-use crate::intent::{Asked, PushTarget};
+use crate::intent::{DecodedRequest, PushTarget};
 use crate::protocol::Protocol;
 use crate::read::Read;
 use crate::rest::HttpPaths;
@@ -39,7 +39,7 @@ impl Protocol for Proto03 {
         &["SendStreamingMessage", "TaskSubscription"]
     }
 
-    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<Asked> {
+    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<DecodedRequest> {
         decode::decode(method, params, extension)
     }
 

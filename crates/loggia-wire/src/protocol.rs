@@ -15,10 +15,10 @@ use crate::a2a03;
 use crate::card::CardKind;
 use crate::commands::GetAllSlashCommandsResponse;
 use crate::dialect::{A2aVersion, Extension};
-use crate::intent::{Asked, Delivery, PushTarget};
+use crate::intent::{DecodedRequest, Delivery, PushTarget};
 use crate::project::snapshot::TaskSnapshot;
 use crate::project::update::{ArtifactChunk, ChatMessage, FrameContext, StatusChange, Update};
-use crate::project::{Step, plain, tool};
+use crate::project::{FoldedEvent, plain, tool};
 use crate::read::Read;
 use crate::refuse::WireError;
 
@@ -63,7 +63,7 @@ pub(crate) trait Protocol: Sync {
         &[]
     }
 
-    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<Asked>;
+    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<DecodedRequest>;
 
     /// The origin that the log gives to what its clients do.
     fn surface(&self) -> Surface {
@@ -118,10 +118,10 @@ pub(crate) trait Protocol: Sync {
     // Frames.
 
     /// The updates of an event.
-    fn updates(&self, step: &mut Step<'_>, extension: Extension) -> Vec<Update> {
+    fn updates(&self, folded: &mut FoldedEvent<'_>, extension: Extension) -> Vec<Update> {
         match extension {
-            Extension::On => tool::updates(step),
-            Extension::Off => plain::updates(step),
+            Extension::On => tool::updates(folded),
+            Extension::Off => plain::updates(folded),
         }
     }
 

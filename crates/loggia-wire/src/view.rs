@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::card::CardKind;
 use crate::devtool;
 use crate::dialect::{self, Dialect, Extension, View};
-use crate::intent::{Asked, Delivery, PushTarget};
+use crate::intent::{DecodedRequest, Delivery, PushTarget};
 use crate::project::update::ChatMessage;
 use crate::protocol::{ErrorFormat, Protocol};
 use crate::refuse::{self, Condition, ErrorObject, Status, WireError};
@@ -108,7 +108,7 @@ impl View {
         method: &str,
         params: &Value,
         extension: Extension,
-    ) -> Result<Asked, WireError> {
+    ) -> Result<DecodedRequest, WireError> {
         self.protocol().decode(method, params, extension)
     }
 

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use futures::future::join_all;
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
-    Asked, Body as Calls, Call, CallContext, Condition, Endpoint, Extension, FrameId, Id,
+    Body as Calls, Call, CallContext, Condition, DecodedRequest, Endpoint, Extension, FrameId, Id,
     KnownNames, StreamFormat, View, WireError, devtool, streams,
 };
 use tokio::time::Instant;
@@ -117,7 +117,7 @@ async fn read(
     server: &Server,
     call: &Call,
     envelope: &mut Envelope,
-) -> (View, Result<Asked, WireError>) {
+) -> (View, Result<DecodedRequest, WireError>) {
     let Envelope { caller, version, extension, endpoint, .. } = envelope;
     // The look-ups here count for the time of the answer.
     caller.started = Some(Instant::now());
@@ -154,7 +154,7 @@ async fn respond(
     id: Id,
     view: View,
     streaming: bool,
-    asked: Result<Asked, WireError>,
+    asked: Result<DecodedRequest, WireError>,
     envelope: Envelope,
 ) -> Response {
     let endpoint = envelope.endpoint;

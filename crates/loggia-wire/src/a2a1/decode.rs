@@ -4,7 +4,7 @@ use loggia_core::{Part, TaskId, TaskState};
 use serde_json::Value;
 
 use crate::dialect::{Dialect, Extension, View};
-use crate::intent::{Asked, Delivery, HistoryLength, Intent, ListTasks, StatusFilter};
+use crate::intent::{DecodedRequest, Delivery, HistoryLength, Intent, ListTasks, StatusFilter};
 use crate::read::{Fields, Read, violation};
 use crate::refuse::WireError;
 use crate::send::{self, CoderMessages, Configuration, FILE_URI_LIMIT, MessageForm, is_base64};
@@ -13,7 +13,7 @@ use crate::time;
 const PAGE: usize = 50;
 const LARGEST_PAGE: usize = 100;
 
-pub(crate) fn decode(method: &str, params: &Value, extension: Extension) -> Read<Asked> {
+pub(crate) fn decode(method: &str, params: &Value, extension: Extension) -> Read<DecodedRequest> {
     let fields = Fields::of_params(params)?.with_proto_names();
     let intent = match method {
         "SendMessage" => return message(&fields, None, extension),
@@ -37,7 +37,7 @@ pub(crate) fn decode(method: &str, params: &Value, extension: Extension) -> Read
         "GetExtendedAgentCard" => Intent::GetExtendedCard,
         _ => return Err(WireError::MethodNotFound),
     };
-    Ok(Asked { view: View { dialect: Dialect::A2a1, extension }, intent })
+    Ok(DecodedRequest { view: View { dialect: Dialect::A2a1, extension }, intent })
 }
 
 fn task(fields: &Fields<'_>, name: &str) -> Read<TaskId> {
@@ -86,7 +86,11 @@ fn status(fields: &Fields<'_>) -> Read<StatusFilter> {
     })
 }
 
-fn message(fields: &Fields<'_>, stream: Option<Delivery>, extension: Extension) -> Read<Asked> {
+fn message(
+    fields: &Fields<'_>,
+    stream: Option<Delivery>,
+    extension: Extension,
+) -> Read<DecodedRequest> {
     const FORM: MessageForm = MessageForm {
         dialect: Dialect::A2a1,
         user: "ROLE_USER",

@@ -2,12 +2,12 @@
 
 use loggia_core::{Content, Part, TaskChoice, TaskState};
 use loggia_wire::{
-    Asked, Call, Delivery, Dialect, Extension, HistoryLength, Id, Intent, ListTasks, PushTarget,
-    StatusFilter, View, WireError, check_call_version, decode, dialect_of, streams,
+    Call, DecodedRequest, Delivery, Dialect, Extension, HistoryLength, Id, Intent, ListTasks,
+    PushTarget, StatusFilter, View, WireError, check_call_version, decode, dialect_of, streams,
 };
 use serde_json::{Value, json};
 
-pub fn ask(method: &str, params: Value) -> Result<Asked, WireError> {
+pub fn ask(method: &str, params: Value) -> Result<DecodedRequest, WireError> {
     decode(&Call { id: Id::NULL, method: method.into(), params }, Extension::Off)
 }
 

@@ -7,10 +7,10 @@ use loggia_wire::commands::{
 };
 use loggia_wire::devtool::version::{Version, compatible, version_in};
 use loggia_wire::devtool::{URI, activated_by_header, is_ours};
-use loggia_wire::{Asked, Call, Extension, Id, Intent, RunSlash, View, WireError, decode};
+use loggia_wire::{Call, DecodedRequest, Extension, Id, Intent, RunSlash, View, WireError, decode};
 use serde_json::{Value, json};
 
-fn send(message: Value) -> Result<Asked, WireError> {
+fn send(message: Value) -> Result<DecodedRequest, WireError> {
     let mut whole = json!({
         "role": "user", "messageId": "m1", "parts": [{ "kind": "text", "text": "hi" }],
     });
@@ -150,7 +150,7 @@ fn settings_with_the_first_message() {
     }
 }
 
-fn confirm(data: Value) -> Result<Asked, WireError> {
+fn confirm(data: Value) -> Result<DecodedRequest, WireError> {
     send(json!({ "taskId": "t1", "parts": [{ "kind": "data", "data": data }] }))
 }
 

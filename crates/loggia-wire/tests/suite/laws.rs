@@ -88,7 +88,7 @@ proptest! {
         for view in View::ALL {
             let (mut learned, mut projected) = (fresh(view), fresh(view));
             for envelope in &log[..cut] {
-                learned.learn(envelope);
+                learned.fold_for_snapshot(envelope);
                 projected.fold(envelope);
             }
             prop_assert_eq!(learned.head(), projected.head());
