@@ -4,7 +4,7 @@
 use libfuzzer_sys::fuzz_target;
 use loggia_wire::jsonrpc::{self, Body, Rejected};
 use loggia_wire::legacy::{self, DecodeOptions, TaskIds};
-use loggia_wire::{Asked, Call, Delivery, Extension, Intent, View, WireError, decode, sdlc};
+use loggia_wire::{DecodedRequest, Call, Delivery, Extension, Intent, View, WireError, decode, sdlc};
 
 fuzz_target!(|bytes: &[u8]| {
     rest(bytes);
@@ -56,7 +56,7 @@ fn answer(call: Call) {
 }
 
 /// A request does not differ from itself, and its task id is kept.
-fn repeat(asked: &Asked) {
+fn repeat(asked: &DecodedRequest) {
     if let Intent::Prompt(prompt) = &asked.intent {
         assert!(legacy::request::word(&prompt.content).is_some());
         assert_eq!(legacy::request::difference(&prompt.content, &prompt.content), None);

@@ -129,7 +129,7 @@ pub enum Approve {
 /// The approval modes of a shared session. `none` is missing because a client can answer at any
 /// time.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Pass {
+pub enum ApprovalMode {
     /// Ask before edits and commands (default)
     Ask,
     /// Approve file edits, ask before commands
