@@ -31,6 +31,10 @@ pub const PROFILE: &str = "coder-agent";
 pub(crate) struct Coder;
 
 impl Protocol for Coder {
+    fn is_a2a(&self) -> bool {
+        false
+    }
+
     fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<DecodedRequest> {
         a2a03::decode::decode(method, params, extension)
     }

@@ -73,7 +73,7 @@ pub fn decode_call(call: &Call, context: CallContext<'_>) -> Result<DecodedReque
     let CallContext { version, extension, tenant, .. } = context;
     check_call_version(version, call)?;
     View::of_call(&call.method, version).check_tenant(tenant, &call.params)?;
-    decode(call, extension)
+    decode(call, version, extension)
 }
 
 impl Endpoint {

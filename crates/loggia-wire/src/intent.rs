@@ -22,7 +22,7 @@ pub struct DecodedRequest {
 impl DecodedRequest {
     /// The task or session whose profile decides the view of this request. None if the request names its view.
     pub fn profile_subject(&self) -> Option<Subject<'_>> {
-        let plain = self.view.extension == Extension::Off && View::A2A.contains(&self.view);
+        let plain = self.view.extension == Extension::Off && self.view.protocol().is_a2a();
         let named = |task, session: Option<_>| -> Option<Subject<'_>> {
             Option::map(task, Subject::Task).or(session.map(Subject::Session))
         };

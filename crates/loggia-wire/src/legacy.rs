@@ -42,6 +42,10 @@ pub fn is_shared(method: &str) -> bool {
 }
 
 impl Protocol for Legacy {
+    fn is_a2a(&self) -> bool {
+        false
+    }
+
     fn version_name(&self) -> &'static str {
         "0.1"
     }

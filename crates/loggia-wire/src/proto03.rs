@@ -20,7 +20,8 @@ use crate::rest::HttpPaths;
 
 pub(crate) struct Proto03;
 
-pub(crate) const PATHS: HttpPaths = HttpPaths {
+const PATHS: HttpPaths = HttpPaths {
+    prefix: &["v1"],
     subscribe: "TaskSubscription",
     list_configs: "ListTaskPushNotificationConfig",
     card: ("card", "GetAgentCard"),
@@ -35,6 +36,10 @@ fn config_name(task: &str, config: &str) -> String {
 }
 
 impl Protocol for Proto03 {
+    fn http_paths(&self) -> Option<&'static HttpPaths> {
+        Some(&PATHS)
+    }
+
     fn streaming_methods(&self) -> &'static [&'static str] {
         &["SendStreamingMessage", "TaskSubscription"]
     }

@@ -26,6 +26,10 @@ use types::{Event, Tool};
 pub(crate) struct Sdlc;
 
 impl Protocol for Sdlc {
+    fn is_a2a(&self) -> bool {
+        false
+    }
+
     /// Its routes decode their own bodies ([`decode`]); methods are those of 0.3.
     fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<DecodedRequest> {
         a2a03::decode::decode(method, params, extension)

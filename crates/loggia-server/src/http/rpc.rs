@@ -53,7 +53,7 @@ pub(super) async fn answer(server: &Arc<Server>, request: Request, endpoint: End
         Ok(bytes) => bytes,
         Err(rejection) => return unreadable(&rejection, view),
     };
-    let rejected = match jsonrpc::parse(&bytes) {
+    let rejected = match jsonrpc::parse(&bytes, envelope.version.as_deref()) {
         Ok(Calls::One(call)) => {
             drop(bytes);
             return one(server, call, envelope).await;
@@ -143,7 +143,7 @@ async fn read(
 
 async fn one(server: &Arc<Server>, call: Call, mut envelope: Envelope) -> Response {
     let (view, asked) = read(server, &call, &mut envelope).await;
-    let (id, streaming) = (call.id.clone(), streams(&call.method));
+    let (id, streaming) = (call.id.clone(), streams(&call.method, envelope.version.as_deref()));
     // The parsed call may be large, and the answer may take long.
     drop(call);
     respond(server, id, view, streaming, asked, envelope).await

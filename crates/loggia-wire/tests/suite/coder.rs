@@ -13,7 +13,7 @@ use super::script::{Script, written};
 use super::transcript::project;
 
 fn asked(method: &str, params: Value, extension: Extension) -> Result<DecodedRequest, WireError> {
-    decode(&Call { id: Id::NULL, method: method.into(), params }, extension)
+    decode(&Call { id: Id::NULL, method: method.into(), params }, None, extension)
 }
 
 fn message(more: Value) -> Value {

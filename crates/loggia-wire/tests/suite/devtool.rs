@@ -18,7 +18,7 @@ fn send(message: Value) -> Result<DecodedRequest, WireError> {
         whole[name] = value.clone();
     }
     let params = json!({ "message": whole });
-    decode(&Call { id: Id::NULL, method: "message/stream".into(), params }, Extension::Off)
+    decode(&Call { id: Id::NULL, method: "message/stream".into(), params }, None, Extension::Off)
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn invalid_confirmations() {
 fn slash_commands() {
     let call = |method: &str, params| {
         let call = Call { id: Id::NULL, method: method.into(), params };
-        decode(&call, Extension::Off).unwrap()
+        decode(&call, None, Extension::Off).unwrap()
     };
     let list = call("commands/get", Value::Null);
     assert_eq!(list.view.extension, Extension::On);
@@ -308,7 +308,7 @@ fn slash_commands() {
         (json!({ "command_path": ["memory"], "args": "a".repeat(1024 * 1024 + 1) }), "args"),
     ] {
         let call = Call { id: Id::NULL, method: "command/execute".into(), params };
-        let error = decode(&call, Extension::On).unwrap_err();
+        let error = decode(&call, None, Extension::On).unwrap_err();
         assert!(matches!(&error, WireError::Invalid(it) if it.field == field), "{error}");
     }
 

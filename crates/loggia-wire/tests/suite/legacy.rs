@@ -98,12 +98,12 @@ fn methods() {
         assert_eq!(ask(method, saying("hi")), Err(WireError::MethodNotFound), "{method}");
     }
     for method in ["tasks/send", "tasks/sendSubscribe", "tasks/stream"] {
-        assert_eq!(dialect_of(method), Some(Dialect::Legacy));
+        assert_eq!(dialect_of(method, None), Some(Dialect::Legacy));
         let call = Call { id: Id::NULL, method: method.into(), params: saying("hi") };
-        let elsewhere = decode_others(&call, Extension::Off);
+        let elsewhere = decode_others(&call, None, Extension::Off);
         assert_eq!(elsewhere, Err(WireError::MethodNotFound), "names depend on who asks");
     }
-    assert_eq!(dialect_of("tasks/get"), Some(Dialect::A2a03));
+    assert_eq!(dialect_of("tasks/get", None), Some(Dialect::A2a03));
 }
 
 #[test]
