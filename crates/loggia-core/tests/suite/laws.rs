@@ -1,5 +1,5 @@
-//! The laws of the architecture (§9), for arbitrary histories. L7 is about protocols and is tested in
-//! `loggia-wire`.
+//! The laws L1–L8 of a session's log (docs/contributing/promises.md), for arbitrary histories. L7 is about
+//! protocols and is tested in `loggia-wire`.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
-//! Maps promises to users (P), attacks (A) and faults (R) to tests. All run against the real binary
-//! over real sockets, except those in `front_door`, which use shorter timeouts, other users and
-//! namespaces.
+//! Maps promises to users (P), attacks (A) and faults (R) to tests. docs/contributing/promises.md
+//! explains the numbers. All tests run against the real binary over real sockets, except those in
+//! `front_door`, which use shorter timeouts, other users and namespaces.
 
 /// Number, file below `crates/`, test.
 const SHOWN: &[(&str, &str, &str)] = &[
@@ -151,7 +151,10 @@ const PROMISED: &[&str] = &[
 
 #[test]
 fn every_promise_has_a_test_and_every_test_is_there() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/contributing/promises.md");
+    let page = std::fs::read_to_string(page).unwrap();
     for promise in PROMISED {
+        assert!(page.contains(&format!("| {promise} |")), "promises.md does not explain {promise}");
         assert!(SHOWN.iter().any(|(number, _, _)| number == promise), "nothing shows {promise}");
     }
     for (number, file, test) in SHOWN {
