@@ -265,3 +265,26 @@ pub enum ApprovalsCommand {
 pub fn port(text: &str) -> Result<u16, &'static str> {
     text.parse().map_err(|_| "a port is a number from 0 to 65535")
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+    use loggia_agent::model::registry;
+
+    use super::*;
+
+    #[test]
+    fn the_help_of_every_model_flag_names_all_models() {
+        let command = Cli::command();
+        let all = command.get_subcommands().chain([&command]);
+        let flags =
+            all.flat_map(clap::Command::get_arguments).filter(|flag| flag.get_id() == "model");
+        let help: Vec<String> = flags
+            .map(|flag| flag.get_help().map(ToString::to_string).unwrap_or_default())
+            .collect();
+        assert!(
+            help.len() > 1 && help.iter().all(|text| text.contains(registry::NAMES)),
+            "{help:?}"
+        );
+    }
+}

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use loggia_agent::model::scripted;
 use loggia_agent::tool::{self, ToolConfig, ToolSpec, Toolbox};
 use loggia_agent::workspace::ReservedDirs;
 use loggia_agent::{CommandFiles, CompactAt, NativeAgent};
@@ -298,8 +299,10 @@ fn private_log(path: &Path) -> std::io::Result<std::fs::File> {
 
 /// Resolves a script path against the workspace, so that the session can be resumed from elsewhere.
 pub fn absolute_model(name: &str, workspace: &Path) -> String {
-    match name.strip_prefix("scripted:").map(str::trim) {
-        Some(path) if !path.is_empty() => format!("scripted:{}", workspace.join(path).display()),
+    match name.strip_prefix(scripted::PREFIX).map(str::trim) {
+        Some(path) if !path.is_empty() => {
+            format!("{}{}", scripted::PREFIX, workspace.join(path).display())
+        }
         _ => name.to_owned(),
     }
 }

@@ -23,6 +23,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use loggia_agent::CompactAt;
+use loggia_agent::model::offline;
 use loggia_core::{Limits, Mode, OnTimeout, Prices, Rule, Seconds, Timeout};
 
 use clones::ClonesConfig;
@@ -78,7 +79,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            model: "offline".to_owned(),
+            model: offline::NAME.to_owned(),
             mode: Mode::default(),
             rules: Vec::new(),
             limits: Limits::default(),
