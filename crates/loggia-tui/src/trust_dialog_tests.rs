@@ -47,7 +47,7 @@ fn every_answer_has_its_key_and_esc_is_not_now() {
     draw(&mut asking, 0);
     let leave = KeyEvent::new(Char('c'), KeyModifiers::CONTROL);
     let left = asking.read(&Event::Key(leave), Uptime(1));
-    assert_eq!(left, Some(TrustDecision::Leave(Exit::Asked)), "whoever leaves need not wait");
+    assert_eq!(left, Some(TrustDecision::Leave(Exit::Asked)), "leaving needs no waiting time");
 }
 
 #[test]

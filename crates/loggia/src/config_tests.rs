@@ -569,9 +569,9 @@ fn prices_are_taken_as_they_are_written() {
     let shown = (large.input.to_string(), large.output.to_string());
     assert_eq!(shown, ("3.00".to_owned(), "15.10".to_owned()));
     assert_eq!(large.cached_input.unwrap().to_string(), "0.300001");
-    assert_eq!(prices.models["small"].output.to_string(), "0.20", "nobody trusts the project yet");
+    assert_eq!(prices.models["small"].output.to_string(), "0.20", "the project is not trusted yet");
     assert!(machine.notices()[0].contains("`prices` (WORKSPACE/.loggia/config.toml:1)"));
     let prices = machine.trusted().load().config.prices;
     assert_eq!(prices.models["small"].output.to_string(), "2.00");
-    assert!(Machine::new().load().config.prices.models.is_empty(), "nobody's prices are built in");
+    assert!(Machine::new().load().config.prices.models.is_empty(), "no prices are built in");
 }
