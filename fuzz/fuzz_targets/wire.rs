@@ -4,11 +4,13 @@
 use libfuzzer_sys::fuzz_target;
 use loggia_wire::jsonrpc::{self, Body, Rejected};
 use loggia_wire::legacy::{self, DecodeOptions, TaskIds};
-use loggia_wire::{Asked, Call, Delivery, Extension, Intent, View, WireError, decode, sdlc};
+use loggia_wire::{
+    Call, DecodedRequest, Delivery, Extension, Intent, View, WireError, decode, sdlc,
+};
 
 fuzz_target!(|bytes: &[u8]| {
     rest(bytes);
-    match jsonrpc::parse(bytes) {
+    match jsonrpc::parse(bytes, None) {
         Ok(Body::One(call)) => answer(call),
         Ok(Body::Batch(items)) => {
             for item in items {
@@ -39,7 +41,7 @@ fn rest(bytes: &[u8]) {
 fn answer(call: Call) {
     let view = View::of_call(&call.method, None);
     for extension in [Extension::Off, Extension::On] {
-        if let Err(error) = decode(&call, extension) {
+        if let Err(error) = decode(&call, None, extension) {
             show(&call.id, &error, view);
         }
     }
@@ -56,9 +58,9 @@ fn answer(call: Call) {
 }
 
 /// A request does not differ from itself, and its task id is kept.
-fn repeat(asked: &Asked) {
+fn repeat(asked: &DecodedRequest) {
     if let Intent::Prompt(prompt) = &asked.intent {
-        assert!(legacy::request::word(&prompt.content).is_some());
+        assert!(legacy::request::sent_task_id(&prompt.content).is_some());
         assert_eq!(legacy::request::difference(&prompt.content, &prompt.content), None);
     }
 }

@@ -24,7 +24,8 @@ Commands:
   bench timing                    compare how long refusals take, 20,000 of each kind (hours)
   bench peers [NAME...] [--quick] compare Loggia with other A2A servers:
                                   loggia rust-sqlite python-sqlite rust js python
-  bench crowd [PART...] [--quick] thousands of readers on one session: writer followers stalled
+  bench many_clients [PART...] [--quick]
+                                  thousands of readers on one session: writer followers stalled
   fuzz [TARGET] [--seconds N]     fuzz one target, or all of them, for N seconds each (60)
   size                            count lines and locks (docs/contributing/size.md)
   screenshots                     redraw the images in docs/screenshots
@@ -76,7 +77,7 @@ fn bench(filter: &[&str]) -> anyhow::Result<()> {
     if filter.is_empty() || only_peers {
         peers::prepare()?;
     }
-    // `peers` and `crowd` measure the shipped build (`dist`), the others a release build.
+    // `peers` and `many_clients` measure the shipped build (`dist`), the others a release build.
     let one = |package, name| {
         step::cargo(&[
             "bench",
@@ -91,7 +92,7 @@ fn bench(filter: &[&str]) -> anyhow::Result<()> {
     };
     let only_timing = filter == ["timing"];
     let mut command = match filter.first() {
-        Some(name @ (&"peers" | &"crowd")) => one("loggia", name),
+        Some(name @ (&"peers" | &"many_clients")) => one("loggia", name),
         Some(_) if only_timing => one("loggia-server", "timing"),
         Some(_) | None => step::cargo(&["bench", "--workspace", "--locked", "--benches"]),
     };

@@ -257,8 +257,8 @@ fn unknown_model_names_are_refused() {
     let cases = [
         (
             "gpt-9",
-            "there is no model `gpt-9`: this version has `offline` and `scripted:FILE`, and no \
-             real providers yet; set `model = \"offline\"` in config.toml",
+            "there is no model `gpt-9`: set `model` in config.toml to `offline` or `scripted:FILE`; \
+             this version has no real providers yet",
         ),
         ("", "there is no model ``"),
         ("Offline", "there is no model `Offline`"),

@@ -11,7 +11,7 @@ use loggia_core::{
 use loggia_session::{Ack, HubError, SessionHandle};
 use loggia_wire::Subject;
 use loggia_wire::{
-    Answer, Asked, Condition, Delivery, FrameId, HistoryLength, Intent, OpenTask, Prompt,
+    Answer, Condition, DecodedRequest, Delivery, FrameId, HistoryLength, Intent, OpenTask, Prompt,
     TaskDetail, View, WireError,
 };
 use serde_json::Value;
@@ -56,7 +56,7 @@ impl Server {
     /// there, the request fails as unauthenticated.
     pub async fn ask(
         &self,
-        asked: Asked,
+        asked: DecodedRequest,
         caller: &Caller,
         resume: Option<FrameId>,
     ) -> Result<Reply, WireError> {
@@ -76,13 +76,13 @@ impl Server {
 
     async fn reply(
         &self,
-        asked: Asked,
+        asked: DecodedRequest,
         caller: &Caller,
         resume: Option<FrameId>,
     ) -> Result<Reply, WireError> {
         let asked = self.in_profile(asked, caller).await?;
         let streams = asked.is_stream();
-        let Asked { view, intent } = asked;
+        let DecodedRequest { view, intent } = asked;
         required_scopes::check(required_scopes::of_intent(&intent, streams), caller)?;
         if streams && !self.facts.streaming {
             return Err(Condition::StreamingNotSupported.into());
@@ -131,7 +131,11 @@ impl Server {
 
     /// Resolves the view of a request that names none: it takes the profile of its task or session. If
     /// the caller may not see the task, carrying out the request says so.
-    async fn in_profile(&self, asked: Asked, caller: &Caller) -> Result<Asked, WireError> {
+    async fn in_profile(
+        &self,
+        asked: DecodedRequest,
+        caller: &Caller,
+    ) -> Result<DecodedRequest, WireError> {
         let Some(subject) = asked.profile_subject() else { return Ok(asked) };
         let profile = Box::pin(self.profile_of(subject, caller)).await?;
         Ok(asked.in_profile(profile.as_deref()))

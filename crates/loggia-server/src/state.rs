@@ -9,7 +9,7 @@ use bytes::Bytes;
 use loggia_core::{AgentName, CustomCommands, Millis, Origin, Refusal, SessionId, Settings};
 use loggia_session::{Hub, HubError, SessionHandle, StoreError, SubmitError};
 use loggia_wire::sdlc::types::Tool;
-use loggia_wire::{Asked, CardFacts, Condition, WireError};
+use loggia_wire::{CardFacts, Condition, DecodedRequest, WireError};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
@@ -207,7 +207,7 @@ impl Server {
     /// effect.
     pub(crate) fn stream_permit(
         &self,
-        asked: &Asked,
+        asked: &DecodedRequest,
         caller: &Caller,
     ) -> Result<Option<StreamPermit>, WireError> {
         if !asked.is_stream() {

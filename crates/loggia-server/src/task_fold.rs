@@ -89,16 +89,21 @@ impl TaskFold {
         let fits = wanted.is_some() && self.kept.saturating_add(weight) <= self.byte_limit;
         if weight <= SMALL || fits {
             self.kept += if wanted.is_some() { weight } else { 0 };
-            self.projector.learn(envelope);
+            self.projector.fold_for_snapshot(envelope);
             return;
         }
         self.incomplete |= wanted.is_some();
         match without_contents(&envelope.event) {
             Some(event) => {
                 let Envelope { seq, at, ref origin, .. } = *envelope;
-                self.projector.learn(&Envelope { seq, at, origin: origin.clone(), event });
+                self.projector.fold_for_snapshot(&Envelope {
+                    seq,
+                    at,
+                    origin: origin.clone(),
+                    event,
+                });
             }
-            None => self.projector.learn(envelope),
+            None => self.projector.fold_for_snapshot(envelope),
         }
     }
 }

@@ -24,8 +24,8 @@ use loggia_session::{Hub, MemoryStore};
 use loggia_testkit::{Act, ScriptAgent, client};
 use loggia_wire::context;
 use loggia_wire::{
-    AgentSettings, Asked, CardFacts, Delivery, HistoryLength, Intent, ListTasks, OpenTask, Prompt,
-    StatusFilter, View, WireError,
+    AgentSettings, CardFacts, DecodedRequest, Delivery, HistoryLength, Intent, ListTasks, OpenTask,
+    Prompt, StatusFilter, View, WireError,
 };
 use serde_json::Value;
 
@@ -58,7 +58,7 @@ impl Stage {
     }
 
     async fn ask(&self, caller: &Caller, intent: Intent) -> Result<Value, WireError> {
-        match self.server.ask(Asked { view: VIEW, intent }, caller, None).await? {
+        match self.server.ask(DecodedRequest { view: VIEW, intent }, caller, None).await? {
             Reply::Value(value) => Ok(value),
             Reply::Frame(_) | Reply::Frames(_) => panic!("a stream"),
         }
@@ -81,7 +81,8 @@ impl Stage {
 
     /// The frames of a message's stream, from the first to the last one.
     async fn stream(&self, caller: &Caller, task: TaskChoice, words: &str) -> Vec<Value> {
-        let asked = Asked { view: VIEW, intent: message(None, task, words, Delivery::Stream) };
+        let asked =
+            DecodedRequest { view: VIEW, intent: message(None, task, words, Delivery::Stream) };
         let Reply::Frames(mut frames) = self.server.ask(asked, caller, None).await.unwrap() else {
             panic!("not a stream")
         };

@@ -35,7 +35,7 @@ const OPENING: usize = 20;
 
 struct Stage {
     model: Model,
-    picture: Renderer,
+    renderer: Renderer,
     seq: u64,
     now: u64,
     pieces: usize,
@@ -43,19 +43,19 @@ struct Stage {
 
 fn main() {
     let quick = std::env::args().any(|argument| argument == "--quick");
-    let pictures = if quick { 500 } else { 4_000 };
+    let frames = if quick { 500 } else { 4_000 };
     loggia_tui::highlight::warm();
     println!("{HEADING}");
-    compare("a picture inline", pictures, false, Stage::frame);
-    compare("a picture of the full transcript", pictures, true, Stage::frame);
-    compare("a key inline", pictures, false, Stage::keystroke);
-    compare("a key beside the full transcript", pictures, true, Stage::keystroke);
+    compare("a frame inline", frames, false, Stage::frame);
+    compare("a frame of the full transcript", frames, true, Stage::frame);
+    compare("a key inline", frames, false, Stage::keystroke);
+    compare("a key beside the full transcript", frames, true, Stage::keystroke);
 }
 
-fn compare(name: &str, pictures: usize, full: bool, step: impl Fn(&mut Stage, usize)) {
+fn compare(name: &str, frames: usize, full: bool, step: impl Fn(&mut Stage, usize)) {
     let mut stages = LENGTHS.map(|lines| Stage::new(lines, full));
     let mut times: [Vec<Time>; 2] = [Vec::new(), Vec::new()];
-    for number in 0..OPENING + pictures {
+    for number in 0..OPENING + frames {
         for (stage, times) in stages.iter_mut().zip(&mut times) {
             stage.now += 16;
             let began = BothClocks::now();
@@ -92,8 +92,8 @@ impl Stage {
             asks_background: false,
             vim: false,
         };
-        let picture = Renderer::new(SIZE, Some(0), true);
-        let mut stage = Self { model: Model::new(start), picture, seq: 0, now: 0, pieces: 0 };
+        let renderer = Renderer::new(SIZE, Some(0), true);
+        let mut stage = Self { model: Model::new(start), renderer, seq: 0, now: 0, pieces: 0 };
         stage.event(Event::TurnStarted { turn: "u".into(), prompt: "p".into(), task: "t".into() });
         for _ in 0..lines / 2 {
             stage.text("A line of *text*.\n\n");
@@ -117,7 +117,7 @@ impl Stage {
     }
 
     fn draw(&mut self) {
-        let painted = self.picture.draw(&mut self.model, Uptime(self.now));
+        let painted = self.renderer.draw(&mut self.model, Uptime(self.now));
         update(&mut self.model, Msg::Drawn(painted.shown), Uptime(self.now));
     }
 

@@ -19,9 +19,9 @@ use crate::composer::history::History;
 use crate::dialog::{Dialog, Reaction};
 use crate::facts::Facts;
 use crate::full::FullTranscript;
-use crate::guard::{ComposerState, DismissedDialog};
 use crate::highlight::Highlighter;
 use crate::host::{ConnectedClient, Preview, ShareFacts};
+use crate::key_timing::{ComposerState, DismissedDialog};
 use crate::overlay::Overlay;
 use crate::own_origins::OwnOrigins;
 use crate::pager::Scene;
@@ -85,7 +85,7 @@ pub struct Model {
     opened: Millis,
     focused: bool,
     leaving: Option<Uptime>,
-    /// ReplyFilter submitted here that are not yet in the log.
+    /// Answers submitted here that are not yet in the log.
     answering: Vec<ApprovalId>,
     /// Prompts returned to the composer, by the id under which they were submitted.
     returned: Vec<(PromptId, String)>,
@@ -244,20 +244,20 @@ impl Model {
     /// The running time of the turn in milliseconds.
     pub fn elapsed(&self, now: Uptime) -> Option<u64> {
         let started = self.facts.turn?;
-        u64::try_from(self.wall(now).0.saturating_sub(started.0)).ok().or(Some(0))
+        u64::try_from(self.wall_clock(now).0.saturating_sub(started.0)).ok().or(Some(0))
     }
 
     /// The timeout action for the oldest question, and the milliseconds left.
     pub fn left(&self, now: Uptime) -> Option<(OnTimeout, u64)> {
         let timeout = self.facts.settings.as_ref()?.timeout?;
-        let patience = i64::try_from(timeout.duration()?.as_millis()).ok()?;
-        let due = self.questions.first()?.asked.0.saturating_add(patience);
-        let left = due.saturating_sub(self.wall(now).0).clamp(0, patience);
+        let timeout_ms = i64::try_from(timeout.duration()?.as_millis()).ok()?;
+        let due = self.questions.first()?.asked.0.saturating_add(timeout_ms);
+        let left = due.saturating_sub(self.wall_clock(now).0).clamp(0, timeout_ms);
         Some((timeout.then, u64::try_from(left).unwrap_or(0)))
     }
 
     /// Wall-clock time.
-    pub fn wall(&self, now: Uptime) -> Millis {
+    pub fn wall_clock(&self, now: Uptime) -> Millis {
         Millis(self.opened.0.saturating_add(i64::try_from(now.0).unwrap_or(i64::MAX)))
     }
 
@@ -272,7 +272,7 @@ impl Model {
             cells: self.transcript.cells(),
             theme: &self.theme,
             highlighter: Highlighter::when_ready(),
-            now: self.wall(now),
+            now: self.wall_clock(now),
             frame: self.frame(now),
             own: Some(&self.me),
         }

@@ -1,7 +1,7 @@
 //! With a lost connection, nothing is sent or kept for later.
 
 use super::*;
-use crate::guard::{ALONE, GUARD};
+use crate::key_timing::{ALONE, GUARD};
 
 const LOST: &str = "connection lost, trying again";
 

@@ -110,7 +110,7 @@ impl Harness {
         if !self.model.dialog.as_ref().is_some_and(Dialog::holds) {
             return Vec::new();
         }
-        self.now += crate::guard::ALONE;
+        self.now += crate::key_timing::ALONE;
         self.send(Msg::Tick)
     }
 
@@ -178,7 +178,7 @@ impl Harness {
     /// Draws like the runner and lets the guard time pass.
     fn look(&mut self) {
         self.draw();
-        self.now += crate::guard::GUARD;
+        self.now += crate::key_timing::GUARD;
     }
 
     fn draw(&mut self) -> crate::view::Frame {
@@ -271,7 +271,7 @@ fn a_question_is_answered_once_by_a_key_that_came_after_it() {
     assert_eq!(answer(&harness.types("y\n")), None, "on the screen for no time at all");
     assert_eq!(harness.model.composer.editor.text(), "", "the line was sent as a prompt");
     harness.look();
-    harness.now += crate::guard::GUARD;
+    harness.now += crate::key_timing::GUARD;
     assert_eq!(answer(&harness.types("y")), Some(("ls", "proceed_once")));
     assert_eq!(harness.types("yyn"), [], "one answer to one question");
     harness.answered(me(), "ls", "proceed_once");
@@ -307,7 +307,7 @@ fn a_dialog_closes_when_another_client_answers_and_names_it() {
 /// frame that removed it (none: before that frame), and the composer's text afterwards.
 #[test]
 fn a_key_for_a_dialog_closed_by_another_client_is_ignored() {
-    use crate::guard::AFTER;
+    use crate::key_timing::AFTER;
     const TABLE: &[(&str, Option<u64>, KeyCode, &str)] = &[
         ("answered there", None, KeyCode::Char('y'), ""),
         ("answered there", Some(0), KeyCode::Char('y'), ""),
@@ -380,14 +380,14 @@ fn a_swallowed_key_does_not_reach_the_next_question() {
     harness.look();
     harness.answered(other(), "one", "proceed_once");
     harness.draw();
-    harness.now += crate::guard::GUARD;
+    harness.now += crate::key_timing::GUARD;
     assert_eq!(harness.types("y"), []);
     assert_eq!(harness.model.composer.editor.text(), "");
     // The key restarts the guard time of the next question.
-    harness.now += crate::guard::GUARD - 1;
+    harness.now += crate::key_timing::GUARD - 1;
     assert_eq!(answer(&harness.types("y")), None);
     harness.press(KeyCode::Backspace);
-    harness.now += crate::guard::GUARD;
+    harness.now += crate::key_timing::GUARD;
     assert_eq!(answer(&harness.types("n")), Some(("two", "cancel")));
 }
 
@@ -442,7 +442,7 @@ fn questions_come_one_after_the_other_and_each_is_guarded() {
     harness.draw();
     assert_eq!(answer(&harness.types("y")), None);
     harness.press(KeyCode::Backspace);
-    harness.now += crate::guard::GUARD;
+    harness.now += crate::key_timing::GUARD;
     assert_eq!(answer(&harness.types("n")), Some(("two", "cancel")));
 }
 
@@ -571,7 +571,7 @@ fn an_answer_can_be_clicked() {
         modifiers: KeyModifiers::NONE,
     };
     assert_eq!(harness.send(Msg::Mouse(click)), [], "too early");
-    harness.now += crate::guard::GUARD;
+    harness.now += crate::key_timing::GUARD;
     assert_eq!(answer(&harness.send(Msg::Mouse(click))), Some(("ls", "cancel")));
 }
 
@@ -623,7 +623,7 @@ fn the_wheel_scrolls_what_is_in_front() {
 #[test]
 fn the_cursor_is_there_again_after_the_transcript() {
     let mut harness = Harness::new();
-    let mut picture = crate::renderer::Renderer::new((60, 20), Some(0), true);
+    let mut renderer = crate::renderer::Renderer::new((60, 20), Some(0), true);
     let some = |number| std::num::NonZero::new(number).unwrap();
     let mut parser = vt100::Parser::new(some(20), some(60), 0);
     for (key, hidden) in [('x', false), ('t', true), ('q', false), ('t', true), ('t', false)] {
@@ -631,7 +631,7 @@ fn the_cursor_is_there_again_after_the_transcript() {
             't' => harness.ctrl('t'),
             key => harness.press(KeyCode::Char(key)),
         };
-        let painted = picture.draw(&mut harness.model, Uptime(harness.now));
+        let painted = renderer.draw(&mut harness.model, Uptime(harness.now));
         parser.process(&painted.bytes);
         assert_eq!(parser.screen().hide_cursor(), hidden, "after {key}");
     }

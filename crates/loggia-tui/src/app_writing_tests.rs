@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::guard::{ALONE, GUARD};
+use crate::key_timing::{ALONE, GUARD};
 
 fn asked() -> Harness {
     let mut harness = Harness::new();
@@ -166,7 +166,7 @@ fn nothing_is_marked_but_by_arrows() {
     harness.press(KeyCode::Down);
     harness.answered(other(), "ls", "cancel");
     harness.look();
-    harness.now += crate::guard::AFTER;
+    harness.now += crate::key_timing::AFTER;
     says_keys(enter(&mut harness));
     // A marked answer is given.
     let mut harness = asked();

@@ -37,7 +37,7 @@ pub struct ReplyFilter {
 }
 
 impl ReplyFilter {
-    pub fn hear(&mut self, key: KeyEvent) -> KeyOrReply {
+    pub fn filter(&mut self, key: KeyEvent) -> KeyOrReply {
         let after_escape =
             std::mem::replace(&mut self.after_escape, key.code == KeyCode::Esc && plain(&key));
         if std::mem::take(&mut self.ending) && is(&key, '\\', KeyModifiers::NONE) {

@@ -27,11 +27,11 @@ fn answer(text: &str, whole: bool, bell: bool) -> Vec<KeyEvent> {
 }
 
 /// The recognized backgrounds and the remaining keys.
-fn hear(keys: &[KeyEvent]) -> (Vec<Background>, Vec<KeyEvent>) {
+fn filter(keys: &[KeyEvent]) -> (Vec<Background>, Vec<KeyEvent>) {
     let (mut said, mut left) = (Vec::new(), Vec::new());
     let mut answers = ReplyFilter::default();
     for one in keys {
-        match answers.hear(*one) {
+        match answers.filter(*one) {
             KeyOrReply::Keys(keys) => left.extend(keys),
             KeyOrReply::Background(background) => said.push(background),
         }
@@ -55,10 +55,10 @@ fn an_answer_is_understood_and_no_key_of_it_is_left() {
     ];
     for (text, wanted) in cases {
         for bell in [false, true] {
-            let (said, left) = hear(&answer(text, true, bell));
+            let (said, left) = filter(&answer(text, true, bell));
             assert_eq!((said.first().copied(), left.len()), (wanted, 0), "{text}");
             // In two parts: the Esc was passed on, nothing else.
-            let (said, left) = hear(&answer(text, false, bell));
+            let (said, left) = filter(&answer(text, false, bell));
             assert_eq!((said.first().copied(), left.len()), (wanted, 1), "{text}");
         }
     }
@@ -68,14 +68,14 @@ fn an_answer_is_understood_and_no_key_of_it_is_left() {
 #[test]
 fn keys_around_an_answer_are_keys() {
     let around = [letters("ab"), answer("11;rgb:ff/ff/ff", true, false), letters("]\\x")].concat();
-    assert_eq!(hear(&around), (vec![Background::Light], letters("ab]\\x")));
+    assert_eq!(filter(&around), (vec![Background::Light], letters("ab]\\x")));
     for text in ["12;rgb:", "1x", "11;rgb:ff ", "11;(", "x", "]"] {
         let keys = [vec![key(KeyCode::Char(']'), KeyModifiers::ALT)], letters(text)].concat();
-        assert_eq!(hear(&keys), (Vec::new(), keys.clone()), "{text}");
+        assert_eq!(filter(&keys), (Vec::new(), keys.clone()), "{text}");
     }
     let endless = [vec![key(KeyCode::Char(']'), KeyModifiers::ALT)], letters("11;")].concat();
     let endless = [endless, letters(&"f".repeat(LONGEST + 1))].concat();
-    assert_eq!(hear(&endless).1, endless);
+    assert_eq!(filter(&endless).1, endless);
 }
 
 proptest! {
@@ -83,10 +83,10 @@ proptest! {
     #[test]
     fn typed_keys_pass_through(text in "[\\]1;rgbx/]{0,20}", at in 0usize..20) {
         let keys = letters(&text);
-        prop_assert_eq!(hear(&keys), (Vec::new(), keys.clone()));
+        prop_assert_eq!(filter(&keys), (Vec::new(), keys.clone()));
         let at = at.min(keys.len());
         let (before, after) = keys.split_at(at);
         let mixed = [before.to_vec(), answer("11;rgb:0/0/0", true, true), after.to_vec()].concat();
-        prop_assert_eq!(hear(&mixed), (vec![Background::Dark], keys));
+        prop_assert_eq!(filter(&mixed), (vec![Background::Dark], keys));
     }
 }

@@ -1,7 +1,7 @@
 //! The dialog for one open question: its full text and the answers.
 //!
 //! A key typed before the dialog was visible never answers it, and neither does a key while the
-//! composer contains text ([`crate::guard`]): it goes to the composer. A letter answers only if no
+//! composer contains text ([`crate::key_timing`]): it goes to the composer. A letter answers only if no
 //! other letter follows; otherwise it starts a word. Enter gives the answer that an arrow marked
 //! for this question. No answer is marked initially, and typing clears the mark. A question can be
 //! allowed only after the end of its text was visible.
@@ -17,8 +17,8 @@ use ratatui::text::{Line, Span};
 
 use self::mark::Mark;
 use crate::editor::{Editor, Motion};
-use crate::guard::{Arming, ComposerState, Meant, PendingLetter};
 use crate::highlight::Highlighter;
+use crate::key_timing::{ComposerState, KeyDelay, LetterAction, PendingLetter};
 use crate::keymap::{self, Action, KeyContext};
 use crate::lines::{details, wrapped};
 use crate::questions::OpenQuestion;
@@ -34,14 +34,21 @@ pub const NEVER: &str = "never";
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dialog {
     pub question: OpenQuestion,
+    /// The answer that the arrow keys chose.
     mark: Mark,
+    /// The first visible row of the body.
     scroll: usize,
-    arming: Arming,
-    /// What the composer contains, and whether the person moved up from it with an arrow.
+    /// Since when keys can answer.
+    key_delay: KeyDelay,
+    /// The content of the composer.
     line: ComposerState,
-    taken: bool,
+    /// The person moved with an arrow from the composer to the answers.
+    moved_to_answers: bool,
+    /// The end of the body was visible.
     seen_end: bool,
-    held: Option<PendingLetter>,
+    /// A letter that answers if no other letter follows.
+    pending_letter: Option<PendingLetter>,
+    /// The editor of the proposal, or of an answer in words.
     editing: Option<Editor>,
     /// A trust question, which is not about a tool call.
     for_trust: bool,
@@ -86,11 +93,11 @@ impl Dialog {
             question,
             mark: Mark::default(),
             scroll: 0,
-            arming: Arming::default(),
+            key_delay: KeyDelay::default(),
             line: ComposerState::default(),
-            taken: false,
+            moved_to_answers: false,
             seen_end: false,
-            held: None,
+            pending_letter: None,
             editing: asks_words.then(Editor::default),
             for_trust: false,
             body: None,
@@ -108,55 +115,55 @@ impl Dialog {
 
     /// Resets the dialog: it must be visible again before it accepts keys.
     pub fn start_over(&mut self) {
-        self.held = None;
-        self.taken = false;
-        self.arming = Arming::default();
+        self.pending_letter = None;
+        self.moved_to_answers = false;
+        self.key_delay = KeyDelay::default();
         self.mark.clear();
     }
 
     pub fn is_armed(&self, now: Uptime) -> bool {
-        self.arming.is_armed(now)
+        self.key_delay.is_armed(now)
     }
 
     /// The next time at which the dialog changes without input.
     pub fn next_move(&self, now: Uptime) -> Option<Uptime> {
-        let armed = self.arming.armed_from().filter(|at| *at > now);
-        armed.into_iter().chain(self.held.as_ref().map(PendingLetter::alone_from)).min()
+        let armed = self.key_delay.armed_from().filter(|at| *at > now);
+        armed.into_iter().chain(self.pending_letter.as_ref().map(PendingLetter::alone_from)).min()
     }
 
     /// Whether a letter is pending.
     pub fn holds(&self) -> bool {
-        self.held.is_some()
+        self.pending_letter.is_some()
     }
 
     /// The reaction to a pending letter whose waiting time is over.
     pub fn due(&mut self, now: Uptime) -> Option<Reaction> {
-        let held = self.held.take_if(|held| held.is_alone(now))?;
-        self.do_meant(held.meant)
+        let pending = self.pending_letter.take_if(|pending| pending.is_alone(now))?;
+        self.do_letter_action(pending.action)
     }
 
-    fn do_meant(&mut self, meant: Meant) -> Option<Reaction> {
-        match meant {
-            Meant::Answer(index) => Some(self.choose(index)),
-            Meant::Edit => Some(self.edit_here()),
-            Meant::Done => None,
+    fn do_letter_action(&mut self, action: LetterAction) -> Option<Reaction> {
+        match action {
+            LetterAction::Answer(index) => Some(self.choose(index)),
+            LetterAction::Edit => Some(self.edit_here()),
+            LetterAction::Done => None,
         }
     }
 
     /// The pending letters, which turned out to be the start of a word.
     pub fn take_word(&mut self) -> String {
-        self.held.take().map(PendingLetter::into_text).unwrap_or_default()
+        self.pending_letter.take().map(PendingLetter::into_text).unwrap_or_default()
     }
 
     /// A key was pressed that was not for the dialog.
     pub fn was_typed(&mut self, now: Uptime) {
-        self.arming.was_typed(now);
+        self.key_delay.was_typed(now);
         self.mark.clear();
     }
 
     /// Sets what the composer contains.
     pub fn line_is(&mut self, line: ComposerState) {
-        self.taken &= line != ComposerState::Empty;
+        self.moved_to_answers &= line != ComposerState::Empty;
         self.line = line;
         if self.line_has_keys() {
             self.mark.clear();
@@ -165,12 +172,12 @@ impl Dialog {
 
     /// Whether letters go to the composer.
     pub fn line_has_keys(&self) -> bool {
-        self.line != ComposerState::Empty && !self.taken
+        self.line != ComposerState::Empty && !self.moved_to_answers
     }
 
     /// The dialog was drawn; `end_shown` tells whether the end of its text was visible.
     pub fn was_drawn(&mut self, now: Uptime, end_shown: bool) {
-        self.arming.was_drawn(now);
+        self.key_delay.was_drawn(now);
         self.seen_end |= end_shown;
     }
 
@@ -210,12 +217,12 @@ impl Dialog {
     }
 
     pub fn key(&mut self, event: &KeyEvent, now: Uptime) -> Reaction {
-        let reaction = match (self.is_armed(now), self.arming.is_seen(now)) {
+        let reaction = match (self.is_armed(now), self.key_delay.is_seen(now)) {
             (true, _) => self.key_when_armed(event, now),
             // An arrow may move from the composer to the visible question at once; answers need the
             // guard time.
             (false, true) if self.goes_up(event) => {
-                self.taken = true;
+                self.moved_to_answers = true;
                 return Reaction::Nothing;
             }
             (false, _) => Reaction::Elsewhere,
@@ -224,7 +231,7 @@ impl Dialog {
             // Other keys show that the person is typing, so the next letter is part of the same
             // word.
             self.was_typed(now);
-            self.taken &= self.editing.is_some();
+            self.moved_to_answers &= self.editing.is_some();
         }
         reaction
     }
@@ -241,19 +248,21 @@ impl Dialog {
 
     /// A letter is an answer only if it stands alone, because words start with every letter.
     fn letter_while_choosing(&mut self, letter: char, event: &KeyEvent, now: Uptime) -> Reaction {
-        let repeats = self.held.as_ref().is_some_and(|held| held.repeats(letter));
-        if self.held.is_some() && !repeats {
+        let repeats = self.pending_letter.as_ref().is_some_and(|pending| pending.repeats(letter));
+        if self.pending_letter.is_some() && !repeats {
             return Reaction::Elsewhere;
         }
-        let meant = match (self.choice_for(letter), keymap::action(KeyContext::Dialog, event)) {
-            (Some(index), _) => Meant::Answer(index),
-            (None, Some(Action::EditProposal)) => Meant::Edit,
-            (None, Some(_)) if self.key_while_choosing(event) == Reaction::Nothing => Meant::Done,
+        let action = match (self.choice_for(letter), keymap::action(KeyContext::Dialog, event)) {
+            (Some(index), _) => LetterAction::Answer(index),
+            (None, Some(Action::EditProposal)) => LetterAction::Edit,
+            (None, Some(_)) if self.key_while_choosing(event) == Reaction::Nothing => {
+                LetterAction::Done
+            }
             (None, _) => return Reaction::Elsewhere,
         };
-        match &mut self.held {
-            Some(held) => held.again(letter, now),
-            None => self.held = Some(PendingLetter::new(letter, now, meant)),
+        match &mut self.pending_letter {
+            Some(pending) => pending.again(letter, now),
+            None => self.pending_letter = Some(PendingLetter::new(letter, now, action)),
         }
         Reaction::Nothing
     }
@@ -261,7 +270,7 @@ impl Dialog {
     /// Whether a key moves from the composer to the answers.
     fn goes_up(&self, event: &KeyEvent) -> bool {
         let arrow = matches!(event.code, KeyCode::Up | KeyCode::Down) && event.modifiers.is_empty();
-        arrow && self.line == ComposerState::Draft && !self.taken
+        arrow && self.line == ComposerState::Draft && !self.moved_to_answers
     }
 
     /// Keys that are not used for typing; others go to the composer.
@@ -271,7 +280,7 @@ impl Dialog {
             (KeyCode::PageDown, _) => self.scroll_by(page(self.page)),
             _ if self.line == ComposerState::Open => Reaction::Elsewhere,
             _ if self.goes_up(event) => {
-                self.taken = true;
+                self.moved_to_answers = true;
                 Reaction::Nothing
             }
             (_, Some(Action::Interrupt)) => match self.position(ChoiceId::CANCEL) {
@@ -285,11 +294,12 @@ impl Dialog {
     fn key_while_choosing(&mut self, event: &KeyEvent) -> Reaction {
         let action = keymap::action(KeyContext::Dialog, event);
         if keymap::letter(event).is_none()
-            && let Some(held) = self.held.take_if(|held| held.meant != Meant::Done)
+            && let Some(pending) =
+                self.pending_letter.take_if(|pending| pending.action != LetterAction::Done)
             && action == Some(Action::Confirm)
         {
             // Enter confirms a pending letter at once.
-            return self.do_meant(held.meant).unwrap_or(Reaction::Nothing);
+            return self.do_letter_action(pending.action).unwrap_or(Reaction::Nothing);
         }
         match action {
             Some(Action::ChooseUp) => self.mark_up(),
@@ -579,11 +589,11 @@ impl Dialog {
         }
         let (armed, beside) = (self.is_armed(now), self.line_has_keys());
         // A pending letter shows its answer.
-        let held = self.held.as_ref().and_then(|held| match held.meant {
-            Meant::Answer(index) => Some(index),
-            Meant::Edit | Meant::Done => None,
+        let pending = self.pending_letter.as_ref().and_then(|pending| match pending.action {
+            LetterAction::Answer(index) => Some(index),
+            LetterAction::Edit | LetterAction::Done => None,
         });
-        let marked = held.or_else(|| self.marked()).filter(|_| !beside);
+        let marked = pending.or_else(|| self.marked()).filter(|_| !beside);
         let mut lines = Vec::new();
         for (index, choice) in self.question.choices.iter().enumerate() {
             let key = self.key_shown(index, &choice.id);

@@ -2,7 +2,7 @@ use crossterm::event::{KeyCode, KeyModifiers};
 use loggia_core::{FileDiff, Risk, policy};
 
 use super::*;
-use crate::guard::{ALONE, GUARD};
+use crate::key_timing::{ALONE, GUARD};
 
 fn question(details: Details) -> OpenQuestion {
     OpenQuestion {

@@ -18,12 +18,12 @@ const PREVIEW: usize = 6;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct Overlay {
-    what: What,
+    content: OverlayContent,
     scroll: usize,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-enum What {
+enum OverlayContent {
     Help(CustomCommands),
     Share(ShareFacts),
     Resume { previews: Vec<Preview>, filter: String, selected: usize },
@@ -38,25 +38,28 @@ pub enum OverlayAction {
 
 impl Overlay {
     pub fn help(custom: &CustomCommands) -> Self {
-        Self { what: What::Help(custom.clone()), scroll: 0 }
+        Self { content: OverlayContent::Help(custom.clone()), scroll: 0 }
     }
 
     pub fn commands_found(&mut self, found: &CustomCommands) {
-        if let What::Help(custom) = &mut self.what {
+        if let OverlayContent::Help(custom) = &mut self.content {
             custom.clone_from(found);
         }
     }
 
     pub fn share(facts: ShareFacts) -> Self {
-        Self { what: What::Share(facts), scroll: 0 }
+        Self { content: OverlayContent::Share(facts), scroll: 0 }
     }
 
     pub fn resume(previews: Vec<Preview>) -> Self {
-        Self { what: What::Resume { previews, filter: String::new(), selected: 0 }, scroll: 0 }
+        Self {
+            content: OverlayContent::Resume { previews, filter: String::new(), selected: 0 },
+            scroll: 0,
+        }
     }
 
     pub fn key(&mut self, event: &KeyEvent) -> OverlayAction {
-        if let What::Resume { .. } = self.what {
+        if let OverlayContent::Resume { .. } = self.content {
             return self.key_in_picker(event);
         }
         match keymap::action(KeyContext::Transcript, event) {
@@ -78,7 +81,7 @@ impl Overlay {
     fn key_in_picker(&mut self, event: &KeyEvent) -> OverlayAction {
         let fitting: Vec<SessionId> =
             self.fitting().iter().map(|preview| preview.session.clone()).collect();
-        let What::Resume { filter, selected, .. } = &mut self.what else {
+        let OverlayContent::Resume { filter, selected, .. } = &mut self.content else {
             return OverlayAction::Close;
         };
         if let Some(letter) = keymap::letter(event) {
@@ -104,7 +107,9 @@ impl Overlay {
     }
 
     fn fitting(&self) -> Vec<&Preview> {
-        let What::Resume { previews, filter, .. } = &self.what else { return Vec::new() };
+        let OverlayContent::Resume { previews, filter, .. } = &self.content else {
+            return Vec::new();
+        };
         let wanted = filter.to_lowercase();
         let fits = |preview: &&Preview| {
             let name = preview.name.as_deref().unwrap_or_default();
@@ -117,10 +122,10 @@ impl Overlay {
 
     /// Draws the overlay in at most `height` rows.
     pub fn draw(&mut self, width: u16, height: usize) -> Vec<Line<'static>> {
-        let mut lines = match &self.what {
-            What::Help(custom) => help(custom, width),
-            What::Share(facts) => share(facts, width, height),
-            What::Resume { .. } => self.picker(width, height),
+        let mut lines = match &self.content {
+            OverlayContent::Help(custom) => help(custom, width),
+            OverlayContent::Share(facts) => share(facts, width, height),
+            OverlayContent::Resume { .. } => self.picker(width, height),
         };
         // The last line explains the keys and stays visible.
         let last = lines.pop().filter(|_| height > 0);
@@ -134,7 +139,9 @@ impl Overlay {
     }
 
     fn picker(&self, width: u16, height: usize) -> Vec<Line<'static>> {
-        let What::Resume { filter, selected, .. } = &self.what else { return Vec::new() };
+        let OverlayContent::Resume { filter, selected, .. } = &self.content else {
+            return Vec::new();
+        };
         let fitting = self.fitting();
         let mut lines = vec![heading(&format!("Resume session: {}", safe::one_line(filter)))];
         if fitting.is_empty() {

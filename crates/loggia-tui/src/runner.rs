@@ -47,7 +47,7 @@ pub async fn run(
     let row = tty::cursor_row()?;
     let mut runner = Runner {
         tty,
-        picture: Renderer::new(size, row, reflows),
+        renderer: Renderer::new(size, row, reflows),
         engine: Engine::new(client, host, start),
         input: Some(Input::start()),
         answers: ReplyFilter::default(),
@@ -63,7 +63,7 @@ pub async fn run(
 
 struct Runner {
     tty: Tty,
-    picture: Renderer,
+    renderer: Renderer,
     engine: Engine,
     /// None while another program reads the terminal.
     input: Option<Input>,
@@ -159,7 +159,7 @@ impl Runner {
 
     fn read(&mut self, event: Event) -> Vec<Msg> {
         let msg = match event {
-            Event::Key(key) => match self.answers.hear(key) {
+            Event::Key(key) => match self.answers.filter(key) {
                 KeyOrReply::Keys(keys) => return keys.into_iter().map(Msg::Key).collect(),
                 KeyOrReply::Background(background) => Msg::Background(background),
             },
@@ -168,7 +168,7 @@ impl Runner {
             Event::FocusGained => Msg::Focus(true),
             Event::FocusLost => Msg::Focus(false),
             Event::Resize(width, height) => {
-                self.picture.resized();
+                self.renderer.resized();
                 Msg::Resize(width, height)
             }
         };
@@ -181,7 +181,7 @@ impl Runner {
         self.tty.alternate(model.full.is_some())?;
         // Before the frame, so that the mouse works once it is visible.
         self.tty.mouse(model.wants_mouse())?;
-        let painted = self.picture.draw(model, now);
+        let painted = self.renderer.draw(model, now);
         self.tty.write(&painted.bytes)?;
         if !self.tty.is_alternate() {
             self.tty.below(painted.last.unwrap_or(self.engine.model.size.1));
@@ -204,7 +204,7 @@ impl Runner {
             Effect::Leave(exit) => return Ok(Some(exit)),
             Effect::Bell => self.tty.write(b"\x07")?,
             Effect::Copy(text) => execute_copy(&text)?,
-            Effect::Redraw => self.picture.forget(),
+            Effect::Redraw => self.renderer.forget(),
             Effect::Suspend => {
                 self.leave().await?;
                 // The signal may take effect a little later, so the terminal is not touched before
@@ -235,8 +235,8 @@ impl Runner {
             input.stop().await;
         }
         self.tty.alternate(false)?;
-        let picture = self.picture.close(&[]);
-        self.tty.write(&picture)?;
+        let frame = self.renderer.close(&[]);
+        self.tty.write(&frame)?;
         tty::restore();
         Ok(())
     }
@@ -245,7 +245,7 @@ impl Runner {
         self.tty.enter_again()?;
         let size = crossterm::terminal::size()?;
         self.engine.model.size = size;
-        self.picture.begin_again(size, tty::cursor_row()?);
+        self.renderer.begin_again(size, tty::cursor_row()?);
         self.input = Some(Input::start());
         self.dirty = true;
         Ok(())
@@ -258,8 +258,8 @@ impl Runner {
             let _ = self.tty.alternate(false);
             let now = self.now();
             let finished = view::finished(&mut self.engine.model, now);
-            let picture = self.picture.close(&finished);
-            let _ = self.tty.write(&picture);
+            let frame = self.renderer.close(&finished);
+            let _ = self.tty.write(&frame);
         }
         match exit {
             Ok(exit) => Ok(exit.clone()),

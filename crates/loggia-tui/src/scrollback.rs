@@ -13,7 +13,7 @@ const REPLAYED: usize = 40;
 pub struct Scrollback {
     /// The first cell that is not printed.
     next: usize,
-    /// Scrollback bytes of the text at `next`.
+    /// Printed bytes of the text at `next`.
     printed_bytes: usize,
     /// The cell printed last.
     last: Option<Cell>,

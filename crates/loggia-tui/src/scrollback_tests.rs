@@ -123,7 +123,7 @@ fn a_prompt_that_waited_stands_below_the_turn_before() {
         }
         found.retain(|word| word != "three" && word != "end");
         let wanted = ["one", "hello", "world", "two", "bye", "four", "the end"];
-        assert_eq!(found, wanted, "{apart} events between two pictures");
+        assert_eq!(found, wanted, "{apart} events between two frames");
     }
 }
 

@@ -17,7 +17,7 @@ pub struct Inline {
     width: u16,
     height: u16,
     /// The rows on the screen, from the first row of the frame.
-    picture: Buffer,
+    drawn: Buffer,
     /// The row of the frame that contains the cursor.
     row: u16,
     /// The screen row of the frame's first row, if known. Only clicks need it.
@@ -34,11 +34,11 @@ pub struct Inline {
 impl Inline {
     /// The frame starts in the cursor's row, at the start of a line; `top` is that row, if known.
     pub fn new((width, height): (u16, u16), top: Option<u16>) -> Self {
-        let picture = Buffer::empty(Rect::new(0, 0, width, 0));
+        let drawn = Buffer::empty(Rect::new(0, 0, width, 0));
         Self {
             width,
             height,
-            picture,
+            drawn,
             row: 0,
             top,
             taken: 0,
@@ -135,17 +135,17 @@ impl Inline {
     /// Erases everything from here, because its contents are unknown.
     fn forget_below(&mut self) {
         self.out.extend_from_slice(b"\x1b[J");
-        self.picture = Buffer::empty(Rect::new(0, 0, self.width, 0));
+        self.drawn = Buffer::empty(Rect::new(0, 0, self.width, 0));
     }
 
     fn paint(&mut self, next: Buffer) {
-        let (old, rows) = (self.picture.area.height, next.area.height);
+        let (old, rows) = (self.drawn.area.height, next.area.height);
         if old > rows {
             self.go(rows);
             self.out.extend_from_slice(b"\x1b[J");
         }
         let width = usize::from(self.width);
-        let pairs = self.picture.content.chunks(width).zip(next.content.chunks(width));
+        let pairs = self.drawn.content.chunks(width).zip(next.content.chunks(width));
         let changed: Vec<u16> =
             (0..).zip(pairs).filter(|(_, (old, new))| old != new).map(|(row, _)| row).collect();
         for row in changed {
@@ -160,12 +160,12 @@ impl Inline {
             }
             self.print_row(cells);
         }
-        self.picture = next;
+        self.drawn = next;
     }
 
     fn place_cursor(&mut self, cursor: Option<(u16, u16)>, skip: usize) {
         let skip = u16::try_from(skip).unwrap_or(u16::MAX);
-        let last = self.picture.area.height.saturating_sub(1);
+        let last = self.drawn.area.height.saturating_sub(1);
         let wanted = cursor.and_then(|(column, row)| Some((column, row.checked_sub(skip)?)));
         match wanted {
             Some((column, row)) => {
@@ -199,7 +199,7 @@ impl Inline {
         self.taken -= given;
         let mut up = usize::from(self.row) + given;
         if reflows && width < self.width && width > 0 {
-            let rows = self.picture.content.chunks(usize::from(self.width.max(1)));
+            let rows = self.drawn.content.chunks(usize::from(self.width.max(1)));
             let used = |row: &[Cell]| {
                 row.iter().rposition(|cell| *cell != Cell::EMPTY).map_or(0, |last| last + 1)
             };

@@ -21,11 +21,11 @@ impl Screen {
         Self { inline: Inline::new((width, height), Some(top)), parser, written: Vec::new() }
     }
 
-    fn draw(&mut self, finished: &[&str], picture: &[&str], cursor: Option<(u16, u16)>) {
+    fn draw(&mut self, finished: &[&str], drawn: &[&str], cursor: Option<(u16, u16)>) {
         let lines = |texts: &[&str]| -> Vec<Line<'static>> {
             texts.iter().map(|text| Line::from((*text).to_owned())).collect()
         };
-        let frame = Frame::new(lines(picture), cursor);
+        let frame = Frame::new(lines(drawn), cursor);
         self.inline.draw(&lines(finished), &frame);
         self.flush();
     }

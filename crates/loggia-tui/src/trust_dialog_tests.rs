@@ -1,7 +1,7 @@
 use crossterm::event::{KeyCode, KeyModifiers};
 
 use super::*;
-use crate::guard::{ALONE, GUARD};
+use crate::key_timing::{ALONE, GUARD};
 
 fn asking(text: &str, size: (u16, u16)) -> TrustDialog {
     let question = TrustQuestion {
@@ -47,7 +47,7 @@ fn every_answer_has_its_key_and_esc_is_not_now() {
     draw(&mut asking, 0);
     let leave = KeyEvent::new(Char('c'), KeyModifiers::CONTROL);
     let left = asking.read(&Event::Key(leave), Uptime(1));
-    assert_eq!(left, Some(TrustDecision::Leave(Exit::Asked)), "whoever leaves need not wait");
+    assert_eq!(left, Some(TrustDecision::Leave(Exit::Asked)), "leaving needs no waiting time");
 }
 
 #[test]

@@ -94,14 +94,14 @@ impl Tty {
     }
 
     /// Writes a frame as one synchronized update.
-    pub fn write(&mut self, picture: &[u8]) -> io::Result<()> {
+    pub fn write(&mut self, frame: &[u8]) -> io::Result<()> {
         const BEGIN: &[u8] = b"\x1b[?2026h";
         const END: &[u8] = b"\x1b[?2026l";
-        if picture.is_empty() {
+        if frame.is_empty() {
             return Ok(());
         }
         let mut out = io::stdout().lock();
-        out.write_all(&[BEGIN, picture, END].concat())?;
+        out.write_all(&[BEGIN, frame, END].concat())?;
         out.flush()
     }
 }

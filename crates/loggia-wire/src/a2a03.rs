@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use crate::a2a::{Spelling, members};
 use crate::dialect::Extension;
-use crate::intent::Asked;
+use crate::intent::DecodedRequest;
 use crate::project::update::Role;
 use crate::protocol::Protocol;
 use crate::read::Read;
@@ -36,7 +36,7 @@ impl Protocol for A2a03 {
         &["message/stream", "tasks/resubscribe"]
     }
 
-    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<Asked> {
+    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<DecodedRequest> {
         decode::decode(method, params, extension)
     }
 

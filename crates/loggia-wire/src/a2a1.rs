@@ -8,15 +8,15 @@ use serde_json::{Map, Value, json};
 
 use crate::a2a::{Spelling, members, proto_role, proto_state};
 use crate::card::CardKind;
-use crate::dialect::{A2aVersion, Extension};
-use crate::intent::{Asked, PushTarget};
+use crate::dialect::{A2aVersion, Dialect, Extension};
+use crate::intent::{DecodedRequest, PushTarget};
 use crate::protocol::{ErrorFormat, Protocol};
 use crate::read::Read;
 use crate::rest::HttpPaths;
 
 pub(crate) struct A2a1;
 
-pub(crate) const METHODS: &[&str] = &[
+const METHODS: &[&str] = &[
     "SendMessage",
     "SendStreamingMessage",
     "GetTask",
@@ -32,7 +32,8 @@ pub(crate) const METHODS: &[&str] = &[
 
 const MEDIA_TYPE: &str = "application/a2a+json";
 
-pub(crate) const PATHS: HttpPaths = HttpPaths {
+const PATHS: HttpPaths = HttpPaths {
+    prefix: &[],
     subscribe: "SubscribeToTask",
     list_configs: "ListTaskPushNotificationConfigs",
     card: ("extendedAgentCard", "GetExtendedAgentCard"),
@@ -55,12 +56,16 @@ impl Protocol for A2a1 {
         METHODS
     }
 
+    fn http_paths(&self) -> Option<&'static HttpPaths> {
+        Some(&PATHS)
+    }
+
     fn streaming_methods(&self) -> &'static [&'static str] {
         &["SendStreamingMessage", "SubscribeToTask"]
     }
 
-    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<Asked> {
-        decode::decode(method, params, extension)
+    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<DecodedRequest> {
+        decode::decode(Dialect::A2a1, method, params, extension)
     }
 
     fn error_format(&self) -> ErrorFormat {

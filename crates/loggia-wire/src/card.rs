@@ -65,7 +65,7 @@ impl GrpcUrls {
     }
 }
 
-/// How sessions are set up. TaskDetail only to clients that may read sessions.
+/// How sessions are set up. Shown only to clients that may read sessions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Extended {
     /// The shared session; None if a message without a context opens a new one.

@@ -18,8 +18,8 @@ use serde_json::Value;
 use crate::a2a03;
 use crate::devtool::CODER_AGENT;
 use crate::dialect::Extension;
-use crate::intent::{Asked, Delivery};
-use crate::project::Step;
+use crate::intent::{DecodedRequest, Delivery};
+use crate::project::FoldedEvent;
 use crate::project::snapshot::TaskSnapshot;
 use crate::project::update::Update;
 use crate::protocol::Protocol;
@@ -31,7 +31,11 @@ pub const PROFILE: &str = "coder-agent";
 pub(crate) struct Coder;
 
 impl Protocol for Coder {
-    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<Asked> {
+    fn is_a2a(&self) -> bool {
+        false
+    }
+
+    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<DecodedRequest> {
         a2a03::decode::decode(method, params, extension)
     }
 
@@ -53,8 +57,8 @@ impl Protocol for Coder {
         within(choice, offered)
     }
 
-    fn updates(&self, step: &mut Step<'_>, _: Extension) -> Vec<Update> {
-        project::updates(step)
+    fn updates(&self, folded: &mut FoldedEvent<'_>, _: Extension) -> Vec<Update> {
+        project::updates(folded)
     }
 
     fn task(&self, task: TaskSnapshot<'_>) -> Value {

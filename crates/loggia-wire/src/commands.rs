@@ -1,4 +1,5 @@
-//! Slash commands on the wire: S1's tree, and the immediate answer to running one.
+//! Slash commands on the wire: the command tree of the development-tool extension, and the immediate answer to
+//! running one.
 
 use loggia_core::{CustomCommand, CustomCommands, slash};
 use serde::Serialize;

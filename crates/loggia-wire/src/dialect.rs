@@ -1,32 +1,48 @@
-//! Which protocol a request speaks, told by its method or its path, and whether the development-tool extension is
-//! on. `A2A-Version` checks a request; it does not route it.
+//! Finds the protocol of a request by its method or path, and whether the development-tool extension is on.
+//! `A2A-Version` chooses among protocols that share a method or path ([`choose`]). Otherwise it only checks a request.
 
-use crate::intent::Asked;
+use crate::intent::DecodedRequest;
 use crate::jsonrpc::Call;
 use crate::protocol::Protocol;
 use crate::refuse::WireError;
 use crate::{a2a1, a2a03, coder, commands, devtool, legacy, proto03, sdlc};
 
-/// A protocol as Loggia speaks it. Its [`Protocol`] says everything else about it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Dialect {
-    /// A2A 0.3 over JSON-RPC.
-    A2a03,
-    /// A2A 0.3 over HTTP+JSON and gRPC: the JSON form of its protocol file.
-    Proto03,
-    /// A2A 1.0 on all its bindings.
-    A2a1,
-    /// The legacy task service: `tasks/send` of A2A 0.1. Never with the extension.
-    Legacy,
-    /// The SDLC agent server as its document describes it: events of seven kinds.
-    Sdlc,
-    /// The SDLC agent server as it was shipped: A2A 0.3 with its own records under `coderAgent`.
-    Coder,
+/// An enum with a list of its variants.
+macro_rules! listed_enum {
+    ($(#[$of_enum:meta])* pub enum $name:ident { $($(#[$of_variant:meta])* $variant:ident,)* }) => {
+        $(#[$of_enum])*
+        pub enum $name { $($(#[$of_variant])* $variant,)* }
+
+        impl $name {
+            pub(crate) const ALL: [$name; [$(stringify!($variant)),*].len()] = [$($name::$variant),*];
+        }
+    };
+}
+
+listed_enum! {
+    /// A protocol as Loggia speaks it, the newest version first. Its [`Protocol`] says everything else about it.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+    pub enum Dialect {
+        /// A2A 1.0 on all its bindings.
+        A2a1,
+        /// A2A 0.3 over JSON-RPC.
+        A2a03,
+        /// A2A 0.3 over HTTP+JSON and gRPC: the JSON form of its protocol file.
+        Proto03,
+        /// The legacy task service: `tasks/send` of A2A 0.1. Never with the extension.
+        Legacy,
+        /// The SDLC agent server as its document describes it: events of seven kinds.
+        Sdlc,
+        /// The SDLC agent server as it was shipped: A2A 0.3 with its own records under `coderAgent`.
+        Coder,
+    }
 }
 
 impl Dialect {
-    /// The protocols of JSON-RPC, the newest version first.
-    pub(crate) const JSON_RPC: [Dialect; 3] = [Dialect::A2a1, Dialect::A2a03, Dialect::Legacy];
+    /// The protocols with JSON-RPC methods.
+    pub(crate) fn json_rpc() -> impl Iterator<Item = Dialect> + Clone {
+        Self::ALL.into_iter().filter(|dialect| !dialect.protocol().methods().is_empty())
+    }
 
     pub(crate) fn protocol(self) -> &'static dyn Protocol {
         match self {
@@ -44,17 +60,16 @@ impl Dialect {
     }
 }
 
-/// A version of A2A that is served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum A2aVersion {
-    V03,
-    V1,
+listed_enum! {
+    /// A version of A2A that is served, the newest one first.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+    pub enum A2aVersion {
+        V1,
+        V03,
+    }
 }
 
 impl A2aVersion {
-    /// The newest one first.
-    pub(crate) const ALL: [A2aVersion; 2] = [A2aVersion::V1, A2aVersion::V03];
-
     /// As `A2A-Version` has it.
     pub fn name(self) -> &'static str {
         match self {
@@ -91,19 +106,31 @@ pub struct View {
     pub extension: Extension,
 }
 
-/// The dialect of a JSON-RPC method.
-pub fn dialect_of(method: &str) -> Option<Dialect> {
+/// The dialect of a JSON-RPC method in a request that names this version.
+pub fn dialect_of(method: &str, version: Option<&str>) -> Option<Dialect> {
     if commands::METHODS.contains(&method) {
         return Some(Dialect::A2a03);
     }
     let has = |dialect: &Dialect| dialect.protocol().methods().contains(&method);
-    Dialect::JSON_RPC.into_iter().find(has)
+    choose(Dialect::json_rpc().filter(has), version)
 }
 
-/// The dialect in which a call is answered. The version that the request names decides only for an unknown method:
-/// it tells how the client reads errors.
+/// One of the dialects that share a method or path: the newest one that is not newer than the version that the request
+/// names. Otherwise the oldest one, because a request without a version may come from a client of any of them.
+pub(crate) fn choose(
+    sharing: impl Iterator<Item = Dialect> + Clone,
+    version: Option<&str>,
+) -> Option<Dialect> {
+    let number = |dialect: &Dialect| major_minor(dialect.version().name());
+    let named = version.and_then(|given| major_minor(given.trim()));
+    let fitting = sharing.clone().filter(|dialect| number(dialect) <= named);
+    fitting.max_by_key(number).or_else(|| sharing.min_by_key(number))
+}
+
+/// The dialect in which a call is answered. For an unknown method, the version that the request names tells how the
+/// client reads errors.
 pub(crate) fn answered_in(method: &str, version: Option<&str>) -> Dialect {
-    dialect_of(method).unwrap_or_else(|| dialect_of_version(version))
+    dialect_of(method, version).unwrap_or_else(|| dialect_of_version(version))
 }
 
 /// The dialect of a JSON-RPC client that names this version. Only 1.0 has an error code for a version that is not
@@ -114,21 +141,23 @@ pub(crate) fn dialect_of_version(version: Option<&str>) -> Dialect {
         Err(_) => {
             let named = |dialect: &Dialect| check_version(version, *dialect).is_ok();
             let a2a = |dialect: &Dialect| dialect.protocol().has_version_header();
-            let [newest, ..] = Dialect::JSON_RPC;
-            Dialect::JSON_RPC.into_iter().filter(a2a).find(named).unwrap_or(newest)
+            let [newest, ..] = Dialect::ALL;
+            Dialect::json_rpc().filter(a2a).find(named).unwrap_or(newest)
         }
     }
 }
 
 /// Every JSON-RPC method of A2A and of the extension.
 pub fn methods() -> impl Iterator<Item = &'static str> {
-    [a2a03::METHODS, a2a1::METHODS, commands::METHODS].into_iter().flatten().copied()
+    let protocols = Dialect::json_rpc().map(Dialect::protocol);
+    let of_a2a = protocols.filter(|protocol| protocol.is_a2a()).flat_map(Protocol::methods);
+    of_a2a.chain(commands::METHODS).copied()
 }
 
 /// Whether the answer to this JSON-RPC method is a stream of frames.
-pub fn streams(method: &str) -> bool {
-    let dialects = Dialect::JSON_RPC.iter();
-    dialects.flat_map(|dialect| dialect.protocol().streaming_methods()).any(|some| *some == method)
+pub fn streams(method: &str, version: Option<&str>) -> bool {
+    let dialect = dialect_of(method, version);
+    dialect.is_some_and(|dialect| dialect.protocol().streaming_methods().contains(&method))
 }
 
 /// Whether requests of this `A2A-Version` are served. A request without one is.
@@ -173,12 +202,53 @@ pub(crate) fn major_minor(version: &str) -> Option<[u32; 2]> {
 /// where the extension is always on. The message may turn it on too.
 ///
 /// Calls of the legacy service are decoded by [`legacy::decode()`], because its task ids depend on the client.
-pub fn decode(call: &Call, extension: Extension) -> Result<Asked, WireError> {
-    let dialect = dialect_of(&call.method).ok_or(WireError::MethodNotFound)?;
+pub fn decode(
+    call: &Call,
+    version: Option<&str>,
+    extension: Extension,
+) -> Result<DecodedRequest, WireError> {
+    let dialect = dialect_of(&call.method, version).ok_or(WireError::MethodNotFound)?;
     if commands::METHODS.contains(&call.method.as_str()) {
         // These methods exist in the extension only.
         let view = View { dialect, extension: Extension::On };
-        return Ok(Asked { view, intent: devtool::decode::slash(&call.method, &call.params)? });
+        return Ok(DecodedRequest {
+            view,
+            intent: devtool::decode::slash(&call.method, &call.params)?,
+        });
     }
     dialect.protocol().decode(&call.method, &call.params, extension)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// No two versions share a method yet, so this gives the choice two of them.
+    #[test]
+    fn the_version_chooses_among_dialects_that_share_a_method() {
+        let both = || [Dialect::A2a1, Dialect::A2a03].into_iter();
+        for (version, expected) in [
+            (None, Dialect::A2a03),
+            (Some(""), Dialect::A2a03),
+            (Some("soon"), Dialect::A2a03),
+            (Some("0.1"), Dialect::A2a03),
+            (Some(" 0.3.9 "), Dialect::A2a03),
+            (Some("1.0"), Dialect::A2a1),
+            (Some("9.9"), Dialect::A2a1),
+        ] {
+            assert_eq!(choose(both(), version), Some(expected), "{version:?}");
+            assert_eq!(choose(both().rev(), version), Some(expected), "{version:?}");
+            assert_eq!(choose(both().skip(1), version), Some(Dialect::A2a03), "{version:?}");
+        }
+        assert_eq!(choose(std::iter::empty(), Some("1.0")), None);
+    }
+
+    #[test]
+    fn lists_begin_with_the_newest_version() {
+        let numbers = A2aVersion::ALL.map(|version| major_minor(version.name()));
+        assert!(numbers.is_sorted_by(|newer, older| newer > older), "{numbers:?}");
+        let a2a = Dialect::ALL.into_iter().filter(|dialect| dialect.protocol().is_a2a());
+        let numbers: Vec<_> = a2a.map(|dialect| major_minor(dialect.version().name())).collect();
+        assert!(numbers.is_sorted_by(|newer, older| newer >= older), "{numbers:?}");
+    }
 }

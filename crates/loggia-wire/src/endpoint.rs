@@ -1,4 +1,4 @@
-//! What is understood at a JSON-RPC URL, and how it is answered there.
+//! JSON-RPC URLs: which protocols each accepts, and the form of its responses.
 //!
 //! One call may need to know which tasks exist before it can be read: a client of the legacy service chooses the
 //! ids of its tasks, and three methods have the same name in A2A 0.3. [`Endpoint::task_names`] says which ids to
@@ -8,7 +8,7 @@ use loggia_core::TaskId;
 use serde_json::Value;
 
 use crate::dialect::{Dialect, Extension, View, check_call_version, decode};
-use crate::intent::{Asked, Delivery};
+use crate::intent::{DecodedRequest, Delivery};
 use crate::jsonrpc::{Call, Rejected};
 use crate::legacy::{self, DecodeOptions, TaskIds};
 use crate::refuse::WireError;
@@ -69,11 +69,11 @@ pub struct KnownNames {
 
 /// Decodes a call of an A2A version: what the WebSocket and [`Endpoint::JsonRpc`] serve. It is answered in
 /// [`View::of_call`].
-pub fn decode_call(call: &Call, context: CallContext<'_>) -> Result<Asked, WireError> {
+pub fn decode_call(call: &Call, context: CallContext<'_>) -> Result<DecodedRequest, WireError> {
     let CallContext { version, extension, tenant, .. } = context;
     check_call_version(version, call)?;
     View::of_call(&call.method, version).check_tenant(tenant, &call.params)?;
-    decode(call, extension)
+    decode(call, version, extension)
 }
 
 impl Endpoint {
@@ -142,7 +142,7 @@ impl Endpoint {
         call: &Call,
         context: CallContext<'_>,
         known: KnownNames,
-    ) -> (View, Result<Asked, WireError>) {
+    ) -> (View, Result<DecodedRequest, WireError>) {
         let CallContext { version, owner, .. } = context;
         let view = match self {
             Endpoint::JsonRpc => View::of_call(&call.method, version),
@@ -169,7 +169,7 @@ impl Endpoint {
         bytes: &[u8],
         owner: &str,
         new_task: impl FnOnce() -> String,
-    ) -> Option<Result<Asked, WireError>> {
+    ) -> Option<Result<DecodedRequest, WireError>> {
         let value: Value = serde_json::from_slice(bytes).ok()?;
         if !value.is_object() || value.get("jsonrpc").is_some() {
             return None;

@@ -14,15 +14,15 @@ use crate::{coder, devtool};
 
 /// A decoded request, and the view of its answer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct DecodedRequest {
     pub view: View,
     pub intent: Intent,
 }
 
-impl Asked {
+impl DecodedRequest {
     /// The task or session whose profile decides the view of this request. None if the request names its view.
     pub fn profile_subject(&self) -> Option<Subject<'_>> {
-        let plain = self.view.extension == Extension::Off && View::A2A.contains(&self.view);
+        let plain = self.view.extension == Extension::Off && self.view.protocol().is_a2a();
         let named = |task, session: Option<_>| -> Option<Subject<'_>> {
             Option::map(task, Subject::Task).or(session.map(Subject::Session))
         };
@@ -47,7 +47,7 @@ impl Asked {
 
     /// The request in the view of a task or session with this profile.
     #[must_use]
-    pub fn in_profile(self, profile: Option<&str>) -> Asked {
+    pub fn in_profile(self, profile: Option<&str>) -> DecodedRequest {
         let extended = View { extension: Extension::On, ..self.view };
         let push = matches!(self.intent, Intent::SetPush { .. });
         // A confirmation exists in the extension only.
@@ -67,15 +67,15 @@ impl Asked {
     }
 
     /// The same request in a view where a task continues after a turn has ended.
-    pub(crate) fn continued_in(self, view: View, profile: &str) -> Asked {
-        let Asked { mut intent, .. } = self;
+    pub(crate) fn continued_in(self, view: View, profile: &str) -> DecodedRequest {
+        let DecodedRequest { mut intent, .. } = self;
         if let Intent::Prompt(prompt) = &mut intent {
             prompt.content.profile = Some(profile.to_owned());
             if let TaskChoice::Continue(task) = &prompt.task {
                 prompt.task = TaskChoice::Reopen(task.clone());
             }
         }
-        Asked { view, intent }
+        DecodedRequest { view, intent }
     }
 
     /// Whether the answer would be a stream.

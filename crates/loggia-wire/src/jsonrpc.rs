@@ -73,15 +73,19 @@ pub enum Body {
     Batch(Vec<Result<Call, Rejected>>),
 }
 
-/// Reads the body of a request.
-pub fn parse(bytes: &[u8]) -> Result<Body, Rejected> {
+/// Reads the body of a request. `version` is its `A2A-Version`.
+pub fn parse(bytes: &[u8], version: Option<&str>) -> Result<Body, Rejected> {
     let nameless = Rejected::nameless;
     let text = std::str::from_utf8(bytes)
         .map_err(|_| nameless(WireError::Parse("it is not valid UTF-8")))?;
     if let Some(excess) = scan::excess(bytes, DEPTH_LIMIT, VALUES_LIMIT) {
         return Err(nameless(WireError::Parse(excess)));
     }
-    if text.trim_start().starts_with('[') { batch(text) } else { one(text).map(Body::One) }
+    if text.trim_start().starts_with('[') {
+        batch(text, version)
+    } else {
+        one(text, version).map(Body::One)
+    }
 }
 
 /// One JSON value under the same limits, for bindings without JSON-RPC.
@@ -93,7 +97,7 @@ pub(crate) fn value(bytes: &[u8]) -> Result<Value, WireError> {
     serde_json::from_str(text).map_err(|_| MALFORMED)
 }
 
-fn batch(text: &str) -> Result<Body, Rejected> {
+fn batch(text: &str, version: Option<&str>) -> Result<Body, Rejected> {
     let nameless = Rejected::nameless;
     let items = read_batch(text).map_err(|_| nameless(MALFORMED))?;
     match items.len() {
@@ -102,23 +106,23 @@ fn batch(text: &str) -> Result<Body, Rejected> {
             items
                 .into_iter()
                 .map(|item| {
-                    let call = one(item.get())?;
-                    if streams(&call.method) {
+                    let call = one(item.get(), version)?;
+                    if streams(&call.method, version) {
                         let error = WireError::InvalidRequest("a stream cannot be in a batch");
-                        let dialect = dialect_of(&call.method).unwrap_or(Dialect::A2a03);
+                        let dialect = dialect_of(&call.method, version).unwrap_or(Dialect::A2a03);
                         return Err(Rejected { id: call.id, dialect, error });
                     }
                     Ok(call)
                 })
                 .collect(),
         )),
-        _ => Err(nameless(WireError::InvalidRequest("a batch must hold at most 100 requests"))),
+        _ => Err(nameless(WireError::InvalidRequest("a batch must contain at most 100 requests"))),
     }
 }
 
 const MALFORMED: WireError = WireError::Parse("it is malformed");
 
-fn one(text: &str) -> Result<Call, Rejected> {
+fn one(text: &str, version: Option<&str>) -> Result<Call, Rejected> {
     let nameless = Rejected::nameless;
     // If the parameters are malformed, read the envelope again without them, for the id of the error.
     let members = read_members(text, Ok).or_else(|_| read_members(text, read_params));
@@ -127,13 +131,13 @@ fn one(text: &str) -> Result<Call, Rejected> {
         .ok_or_else(|| nameless(WireError::InvalidRequest("a request must be an object")))?;
     let id = members.id.map_or(Ok(Id::NULL), read_id).map_err(nameless)?;
     let method = members.method.and_then(as_text).unwrap_or_default();
-    let dialect = dialect_of(&method).unwrap_or(Dialect::A2a03);
+    let dialect = dialect_of(&method, version).unwrap_or(Dialect::A2a03);
     let named = |error| Rejected { id: id.clone(), dialect, error };
     if members.twice {
-        return Err(named(WireError::InvalidRequest("a member is there twice")));
+        return Err(named(WireError::InvalidRequest("a member is duplicated")));
     }
-    let version: Option<Cow<'_, str>> = members.jsonrpc.and_then(as_text);
-    if version.as_deref() != Some("2.0") {
+    let jsonrpc: Option<Cow<'_, str>> = members.jsonrpc.and_then(as_text);
+    if jsonrpc.as_deref() != Some("2.0") {
         return Err(named(WireError::InvalidRequest("jsonrpc must be \"2.0\"")));
     }
     if !(1..=METHOD_LIMIT).contains(&method.len()) {

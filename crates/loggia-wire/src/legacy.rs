@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::a2a;
 use crate::dialect::Extension;
-use crate::intent::{Asked, PushTarget};
+use crate::intent::{DecodedRequest, PushTarget};
 use crate::project::snapshot::TaskSnapshot;
 use crate::project::update::{ArtifactChunk, ChatMessage, FrameContext, StatusChange};
 use crate::protocol::Protocol;
@@ -42,6 +42,10 @@ pub fn is_shared(method: &str) -> bool {
 }
 
 impl Protocol for Legacy {
+    fn is_a2a(&self) -> bool {
+        false
+    }
+
     fn version_name(&self) -> &'static str {
         "0.1"
     }
@@ -67,7 +71,7 @@ impl Protocol for Legacy {
     }
 
     /// Its calls are decoded by [`decode()`], because the task ids in them depend on the client.
-    fn decode(&self, _: &str, _: &Value, _: Extension) -> Read<Asked> {
+    fn decode(&self, _: &str, _: &Value, _: Extension) -> Read<DecodedRequest> {
         Err(WireError::MethodNotFound)
     }
 

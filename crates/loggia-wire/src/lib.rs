@@ -9,7 +9,7 @@
 //! the same ids, so that a stream can be resumed exactly and all its readers can share one projection.
 //!
 //! ```text
-//! bytes ─ jsonrpc::parse ─► Call ─ decode ─► Asked { view, intent }        (or a WireError)
+//! bytes ─ jsonrpc::parse ─► Call ─ decode ─► DecodedRequest { view, intent }        (or a WireError)
 //! log   ─ Projector::project ─► Frame { id: "<seq>.<k>", task, body, ends }
 //! WireError ─ refuse ─► ErrorObject { code, message, data }
 //! ```
@@ -48,8 +48,8 @@ pub use dialect::{
 };
 pub use endpoint::{CallContext, Endpoint, KnownNames, StreamFormat, TaskNames, decode_call};
 pub use intent::{
-    AgentSettings, Answer, Answers, Asked, Delivery, HistoryLength, Intent, ListTasks, OpenTask,
-    Prompt, PushTarget, RepositoryFields, RunSlash, StatusFilter, Subject,
+    AgentSettings, Answer, Answers, DecodedRequest, Delivery, HistoryLength, Intent, ListTasks,
+    OpenTask, Prompt, PushTarget, RepositoryFields, RunSlash, StatusFilter, Subject,
 };
 pub use jsonrpc::{Body, Call, Id};
 pub use loggia_core::words::words_to_choice;

@@ -76,7 +76,7 @@ pub(crate) enum ResponsePart {
 }
 
 /// One event, already folded, and everything that its frames are made of.
-pub(crate) struct Step<'a> {
+pub(crate) struct FoldedEvent<'a> {
     pub envelope: &'a Envelope,
     pub protocol: &'static dyn Protocol,
     pub context: FrameContext<'a>,
@@ -171,7 +171,7 @@ impl Projector {
     }
 
     /// Folds the next event as far as a snapshot needs it. Such a fold must not make frames.
-    pub fn learn(&mut self, envelope: &Envelope) {
+    pub fn fold_for_snapshot(&mut self, envelope: &Envelope) {
         self.last = FrameId { seq: envelope.seq, k: 0 };
         self.setup.apply(envelope);
         self.tasks.apply(envelope);
@@ -263,7 +263,7 @@ impl Projector {
     pub fn opening(&self, task: &TaskId) -> Option<Frame> {
         let view = self.tasks.get(task)?;
         let (id, task, body) = (self.last, task.clone(), self.task_frame(view));
-        Some(Frame { id, task, body, ends: End::of(view.state), stays: true, whole: true })
+        Some(Frame { id, task, body, ends: End::of(view.state), is_in_snapshot: true, whole: true })
     }
 
     /// The same for a stream that continues whatever the task's state is: nothing in the frame says that it is the
@@ -304,7 +304,7 @@ impl Projector {
             },
             // A task can be over with the event that begins it.
             ends: update.ends().or((whole && view.state.is_over()).then_some(End::Terminal)),
-            stays: update.stays(),
+            is_in_snapshot: update.is_in_snapshot(),
             whole,
         }
     }
@@ -323,14 +323,14 @@ impl Projector {
         self.calls.apply(envelope);
         self.fold_turn(envelope);
         // A notice for a client is not for the client whose turn is open.
-        let heard = task.is_some() && !is_by_client(&envelope.origin);
-        let notices = self.pending.notices(envelope, heard);
+        let has_reader = task.is_some() && !is_by_client(&envelope.origin);
+        let notices = self.pending.notices(envelope, has_reader);
         let settings_changed = self.pending.settings_changed(envelope, task.is_some());
         let task = task?;
         self.requests.apply(&task, envelope);
         let updates = self.tasks.get(&task).map(|view| {
             let protocol = self.view.protocol();
-            let mut step = Step {
+            let mut folded = FoldedEvent {
                 envelope,
                 protocol,
                 context: FrameContext {
@@ -353,7 +353,7 @@ impl Projector {
                 notices,
                 settings_changed,
             };
-            protocol.updates(&mut step, self.view.extension)
+            protocol.updates(&mut folded, self.view.extension)
         });
         self.calls.forget(envelope);
         if matches!(envelope.event, Event::TurnEnded { .. }) {

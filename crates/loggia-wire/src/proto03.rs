@@ -13,14 +13,15 @@ use crate::a2a::{self, Spelling, members, proto_role, proto_state};
 use crate::a2a03::{data_object, wrapped_data_metadata};
 use crate::card::CardKind;
 use crate::dialect::Extension;
-use crate::intent::{Asked, PushTarget};
+use crate::intent::{DecodedRequest, PushTarget};
 use crate::protocol::Protocol;
 use crate::read::Read;
 use crate::rest::HttpPaths;
 
 pub(crate) struct Proto03;
 
-pub(crate) const PATHS: HttpPaths = HttpPaths {
+const PATHS: HttpPaths = HttpPaths {
+    prefix: &["v1"],
     subscribe: "TaskSubscription",
     list_configs: "ListTaskPushNotificationConfig",
     card: ("card", "GetAgentCard"),
@@ -35,11 +36,15 @@ fn config_name(task: &str, config: &str) -> String {
 }
 
 impl Protocol for Proto03 {
+    fn http_paths(&self) -> Option<&'static HttpPaths> {
+        Some(&PATHS)
+    }
+
     fn streaming_methods(&self) -> &'static [&'static str] {
         &["SendStreamingMessage", "TaskSubscription"]
     }
 
-    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<Asked> {
+    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<DecodedRequest> {
         decode::decode(method, params, extension)
     }
 

@@ -2,8 +2,8 @@
 //! directory; the default of a method is what most of them do.
 //!
 //! To add a version of A2A: a variant of [`Dialect`] and its line in [`Dialect::protocol`], a variant of
-//! [`A2aVersion`], and a directory with the implementation. Over HTTP+JSON it also needs a line in
-//! [`crate::rest::route`]; over gRPC, a route of the server for its service.
+//! [`A2aVersion`], and a directory with the implementation. It may share methods and paths with other versions. Over
+//! gRPC it also needs a route of the server for its service.
 
 use loggia_core::{
     ChoiceId, CustomCommands, LateUntil, SessionId, Surface, TaskArtifact, TaskId, TaskView,
@@ -15,12 +15,13 @@ use crate::a2a03;
 use crate::card::CardKind;
 use crate::commands::GetAllSlashCommandsResponse;
 use crate::dialect::{A2aVersion, Extension};
-use crate::intent::{Asked, Delivery, PushTarget};
+use crate::intent::{DecodedRequest, Delivery, PushTarget};
 use crate::project::snapshot::TaskSnapshot;
 use crate::project::update::{ArtifactChunk, ChatMessage, FrameContext, StatusChange, Update};
-use crate::project::{Step, plain, tool};
+use crate::project::{FoldedEvent, plain, tool};
 use crate::read::Read;
 use crate::refuse::WireError;
+use crate::rest::HttpPaths;
 
 /// How a protocol writes errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,6 +45,11 @@ pub(crate) trait Protocol: Sync {
         self.version().name()
     }
 
+    /// Whether its frames are A2A's own: tasks and updates. Its clients may use the extension.
+    fn is_a2a(&self) -> bool {
+        true
+    }
+
     /// Whether its requests may have `A2A-Version`.
     fn has_version_header(&self) -> bool {
         true
@@ -58,12 +64,17 @@ pub(crate) trait Protocol: Sync {
         &[]
     }
 
+    /// Its paths over HTTP+JSON. None if it has no such binding.
+    fn http_paths(&self) -> Option<&'static HttpPaths> {
+        None
+    }
+
     /// The methods, on any binding, whose answer is a stream.
     fn streaming_methods(&self) -> &'static [&'static str] {
         &[]
     }
 
-    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<Asked>;
+    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<DecodedRequest>;
 
     /// The origin that the log gives to what its clients do.
     fn surface(&self) -> Surface {
@@ -118,10 +129,10 @@ pub(crate) trait Protocol: Sync {
     // Frames.
 
     /// The updates of an event.
-    fn updates(&self, step: &mut Step<'_>, extension: Extension) -> Vec<Update> {
+    fn updates(&self, folded: &mut FoldedEvent<'_>, extension: Extension) -> Vec<Update> {
         match extension {
-            Extension::On => tool::updates(step),
-            Extension::Off => plain::updates(step),
+            Extension::On => tool::updates(folded),
+            Extension::Off => plain::updates(folded),
         }
     }
 

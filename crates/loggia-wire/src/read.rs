@@ -243,7 +243,7 @@ impl<'a> Fields<'a> {
             return Err(violation(self.path(name), format!("must have at most {limit} bytes")));
         }
         if text.chars().any(char::is_control) {
-            return Err(violation(self.path(name), "must hold no control characters"));
+            return Err(violation(self.path(name), "must contain no control characters"));
         }
         Ok(Some(text.to_owned()))
     }

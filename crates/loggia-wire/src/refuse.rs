@@ -30,7 +30,10 @@ pub enum WireError {
     MethodNotFound,
     #[error("Invalid parameters: {} {}", .0.field, .0.why)]
     Invalid(Violation),
-    #[error("This protocol version is not supported; supported are {}", served_versions(" and "))]
+    #[error(
+        "This protocol version is not supported; supported versions: {}",
+        served_versions(" and ")
+    )]
     VersionNotSupported,
     /// The method, path or service of the request is of one version, and its `A2A-Version` names another.
     #[error("This is a request of A2A {}, but its A2A-Version says {}", of.name(), named.name())]

@@ -5,11 +5,10 @@
 
 use serde_json::{Map, Value};
 
-use crate::dialect::{Dialect, View, major_minor};
+use crate::dialect::{Dialect, View, choose};
 use crate::jsonrpc;
 use crate::read::violation;
 use crate::refuse::WireError;
-use crate::{a2a1, proto03};
 
 /// The method of a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,12 +38,37 @@ pub fn route(verb: &str, path: &str, version: Option<&str>) -> Result<Route, NoR
         segments.push(decoded(segment, false).ok_or(NoRoute::Unknown)?);
     }
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-    let newer = version.and_then(|given| major_minor(given.trim())).is_some_and(|[n, _]| n >= 1);
-    match segments.as_slice() {
-        ["a2a", "1.0", rest @ ..] => of_v1(verb, rest),
-        ["a2a", "0.3", "v1", rest @ ..] => proto03::PATHS.route(Dialect::Proto03, verb, rest),
-        ["v1", rest @ ..] if !newer => proto03::PATHS.route(Dialect::Proto03, verb, rest),
-        rest => of_v1(verb, rest),
+    if let ["a2a", name, rest @ ..] = segments.as_slice() {
+        let named =
+            |dialect: &Dialect| dialect.version().name() == *name && has_paths(*dialect, rest);
+        if let Some(dialect) = Dialect::ALL.into_iter().find(named) {
+            return route_of(dialect, verb, rest);
+        }
+    }
+    let sharing = Dialect::ALL.into_iter().filter(|dialect| has_paths(*dialect, &segments));
+    let dialect = choose(sharing, version).ok_or(NoRoute::Unknown)?;
+    route_of(dialect, verb, &segments)
+}
+
+/// Whether the protocol has its HTTP+JSON paths where this path is.
+fn has_paths(dialect: Dialect, segments: &[&str]) -> bool {
+    dialect.protocol().http_paths().is_some_and(|paths| segments.starts_with(paths.prefix))
+}
+
+/// The route of a path, which may begin with a tenant.
+fn route_of(dialect: Dialect, verb: &str, segments: &[&str]) -> Result<Route, NoRoute> {
+    let protocol = dialect.protocol();
+    let paths = protocol.http_paths().ok_or(NoRoute::Unknown)?;
+    let below = segments.strip_prefix(paths.prefix).ok_or(NoRoute::Unknown)?;
+    match (paths.route(dialect, verb, below), below) {
+        (Err(NoRoute::Unknown), [tenant, rest @ ..])
+            if protocol.has_tenants() && !tenant.is_empty() =>
+        {
+            let mut route = paths.route(dialect, verb, rest)?;
+            route.path.insert("tenant".into(), (*tenant).into());
+            Ok(route)
+        }
+        (found, _) => found,
     }
 }
 
@@ -77,23 +101,10 @@ impl Route {
     }
 }
 
-fn of_v1(verb: &str, segments: &[&str]) -> Result<Route, NoRoute> {
-    match (v1_below(verb, segments), segments) {
-        (Err(NoRoute::Unknown), [tenant, rest @ ..]) if !tenant.is_empty() => {
-            let mut route = v1_below(verb, rest)?;
-            route.path.insert("tenant".into(), (*tenant).into());
-            Ok(route)
-        }
-        (found, _) => found,
-    }
-}
-
-fn v1_below(verb: &str, segments: &[&str]) -> Result<Route, NoRoute> {
-    a2a1::PATHS.route(Dialect::A2a1, verb, segments)
-}
-
 /// The differences between the HTTP+JSON paths of the versions.
 pub(crate) struct HttpPaths {
+    /// The segments before every path.
+    pub prefix: &'static [&'static str],
     /// Methods that the versions name differently.
     pub subscribe: &'static str,
     pub list_configs: &'static str,

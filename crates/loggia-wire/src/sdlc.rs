@@ -14,8 +14,8 @@ use serde_json::{Map, Value, json};
 
 use crate::a2a03;
 use crate::dialect::{Dialect, Extension};
-use crate::intent::Asked;
-use crate::project::Step;
+use crate::intent::DecodedRequest;
+use crate::project::FoldedEvent;
 use crate::project::snapshot::TaskSnapshot;
 use crate::project::update::{ChatMessage, Update, value_of};
 use crate::protocol::Protocol;
@@ -26,8 +26,12 @@ use types::{Event, Tool};
 pub(crate) struct Sdlc;
 
 impl Protocol for Sdlc {
+    fn is_a2a(&self) -> bool {
+        false
+    }
+
     /// Its routes decode their own bodies ([`decode`]); methods are those of 0.3.
-    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<Asked> {
+    fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<DecodedRequest> {
         a2a03::decode::decode(method, params, extension)
     }
 
@@ -68,8 +72,8 @@ impl Protocol for Sdlc {
         Some(error(given).1)
     }
 
-    fn updates(&self, step: &mut Step<'_>, _: Extension) -> Vec<Update> {
-        project::updates(step)
+    fn updates(&self, folded: &mut FoldedEvent<'_>, _: Extension) -> Vec<Update> {
+        project::updates(folded)
     }
 
     fn task(&self, task: TaskSnapshot<'_>) -> Value {

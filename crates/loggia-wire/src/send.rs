@@ -8,7 +8,8 @@ use crate::coder;
 use crate::devtool::{self, decode::Confirmation};
 use crate::dialect::{Dialect, Extension, View};
 use crate::intent::{
-    AgentSettings, Answer, Answers, Asked, Delivery, HistoryLength, Intent, Prompt, PushTarget,
+    AgentSettings, Answer, Answers, DecodedRequest, Delivery, HistoryLength, Intent, Prompt,
+    PushTarget,
 };
 use crate::read::{Fields, Read, violation};
 use crate::refuse::WireError;
@@ -84,7 +85,7 @@ pub(crate) fn decode(
     message: &Fields<'_>,
     stream: Option<Delivery>,
     extension: Extension,
-) -> Read<Asked> {
+) -> Read<DecodedRequest> {
     if message.text("role")?.ok_or_else(|| message.missing("role"))? != form.user {
         let why = format!("must be {} in a message of a client", form.user);
         return Err(violation(message.path("role"), why));
@@ -119,7 +120,7 @@ pub(crate) fn decode(
             Intent::Prompt(Box::new(Prompt { answers, ..prompt }))
         }
     };
-    let asked = Asked { view, intent };
+    let asked = DecodedRequest { view, intent };
     Ok(if view == View::CODER { asked.continued_in(view, coder::PROFILE) } else { asked })
 }
 
@@ -131,7 +132,7 @@ pub(crate) fn parts(
 ) -> Read<Vec<Part>> {
     let items = message.items(member)?;
     if items.is_empty() {
-        return Err(violation(message.path(member), "must hold at least one part"));
+        return Err(violation(message.path(member), "must contain at least one part"));
     }
     items.into_iter().map(|(at, value)| part(&message.item(at, value)?)).collect()
 }
@@ -189,7 +190,7 @@ fn confirmation(draft: &Draft, form: &MessageForm) -> Read<Option<Confirmation>>
 }
 
 fn not_alone(draft: &Draft) -> WireError {
-    violation(&*draft.parts_at, "must hold one confirmation and nothing beside it")
+    violation(&*draft.parts_at, "must contain one confirmation and nothing beside it")
 }
 
 fn answer(draft: Draft, confirmation: Confirmation) -> Answer {
@@ -239,7 +240,7 @@ pub(crate) fn check_text(at: &str, parts: &[Part]) -> Read<()> {
     });
     match texts.sum::<usize>() <= TEXT_LIMIT {
         true => Ok(()),
-        false => Err(violation(at, "must hold at most 1 MiB of text")),
+        false => Err(violation(at, "must contain at most 1 MiB of text")),
     }
 }
 

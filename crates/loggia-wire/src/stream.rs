@@ -13,14 +13,19 @@ pub struct Mark {
     pub id: FrameId,
     pub ends: Option<End>,
     /// Contained in every later snapshot of the task.
-    pub stays: bool,
+    pub is_in_snapshot: bool,
     /// The whole task, not an update of it.
     pub whole: bool,
 }
 
 impl Frame {
     pub fn mark(&self) -> Mark {
-        Mark { id: self.id, ends: self.ends, stays: self.stays, whole: self.whole }
+        Mark {
+            id: self.id,
+            ends: self.ends,
+            is_in_snapshot: self.is_in_snapshot,
+            whole: self.whole,
+        }
     }
 }
 
@@ -98,7 +103,7 @@ impl TaskStream {
     /// Whether the next frame of the session is in this stream.
     pub fn takes(&mut self, task: &TaskId, frame: Mark) -> bool {
         let seq = frame.id.seq;
-        let shown = frame.stays && seq <= self.shown;
+        let shown = frame.is_in_snapshot && seq <= self.shown;
         // A question that was answered since must not end the stream.
         let overtaken = frame.ends == Some(End::InputRequired)
             && self.until == Until::Settled

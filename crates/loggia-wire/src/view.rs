@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::card::CardKind;
 use crate::devtool;
 use crate::dialect::{self, Dialect, Extension, View};
-use crate::intent::{Asked, Delivery, PushTarget};
+use crate::intent::{DecodedRequest, Delivery, PushTarget};
 use crate::project::update::ChatMessage;
 use crate::protocol::{ErrorFormat, Protocol};
 use crate::refuse::{self, Condition, ErrorObject, Status, WireError};
@@ -23,19 +23,17 @@ impl View {
     /// Followed sessions on the WebSocket, where the extension is always on.
     pub const WEBSOCKET: View = View::extended(Dialect::A2a03);
 
+    pub fn all() -> impl Iterator<Item = View> {
+        Dialect::ALL.into_iter().flat_map(|dialect| {
+            let extended = dialect.protocol().is_a2a().then_some(View::extended(dialect));
+            extended.into_iter().chain([View::plain(dialect)])
+        })
+    }
+
     /// The views whose frames are A2A's own: tasks and updates.
-    pub const A2A: [View; 6] = [
-        View::extended(Dialect::A2a03),
-        View::A2A_03,
-        View::extended(Dialect::Proto03),
-        View::PROTO_03,
-        View::extended(Dialect::A2a1),
-        View::A2A_1,
-    ];
-    pub const ALL: [View; 9] = {
-        let [a, b, c, d, e, f] = View::A2A;
-        [a, b, c, d, e, f, View::SDLC, View::CODER, View::LEGACY]
-    };
+    pub fn all_of_a2a() -> impl Iterator<Item = View> {
+        View::all().filter(|view| view.protocol().is_a2a())
+    }
 
     pub(crate) const fn plain(dialect: Dialect) -> View {
         View { dialect, extension: Extension::Off }
@@ -62,8 +60,8 @@ impl View {
 
     /// The view under the name that [`View::version`] gives it: how a webhook remembers it.
     pub fn of_version(version: &str, extension: bool) -> Option<View> {
-        let all = Dialect::JSON_RPC.into_iter();
-        let dialect = all.into_iter().find(|some| some.protocol().version_name() == version)?;
+        let named = |dialect: &Dialect| dialect.protocol().version_name() == version;
+        let dialect = Dialect::json_rpc().find(named)?;
         Some(if extension { View::extended(dialect) } else { View::plain(dialect) })
     }
 
@@ -108,7 +106,7 @@ impl View {
         method: &str,
         params: &Value,
         extension: Extension,
-    ) -> Result<Asked, WireError> {
+    ) -> Result<DecodedRequest, WireError> {
         self.protocol().decode(method, params, extension)
     }
 

@@ -130,7 +130,7 @@ pub enum Approve {
 /// The approval modes of a shared session. `none` is missing because a client can answer at any
 /// time.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Pass {
+pub enum ApprovalMode {
     /// Ask before edits and commands (default)
     Ask,
     /// Approve file edits, ask before commands
@@ -270,4 +270,27 @@ pub enum ApprovalsCommand {
 /// Parses a port, with an error that explains the range.
 pub fn port(text: &str) -> Result<u16, &'static str> {
     text.parse().map_err(|_| "a port is a number from 0 to 65535")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+    use loggia_agent::model::registry;
+
+    use super::*;
+
+    #[test]
+    fn the_help_of_every_model_flag_names_all_models() {
+        let command = Cli::command();
+        let all = command.get_subcommands().chain([&command]);
+        let flags =
+            all.flat_map(clap::Command::get_arguments).filter(|flag| flag.get_id() == "model");
+        let help: Vec<String> = flags
+            .map(|flag| flag.get_help().map(ToString::to_string).unwrap_or_default())
+            .collect();
+        assert!(
+            help.len() > 1 && help.iter().all(|text| text.contains(registry::NAMES)),
+            "{help:?}"
+        );
+    }
 }

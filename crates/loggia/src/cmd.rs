@@ -19,18 +19,18 @@ use std::process::ExitCode;
 
 use crate::cli::{Cli, Command};
 use crate::compose::App;
-use crate::exit::Usage;
+use crate::exit::UsageError;
 
 pub async fn dispatch(cli: Cli, app: &App) -> anyhow::Result<ExitCode> {
     let Some(command) = cli.command else { return without_command(cli, app).await };
     if cli.session.is_some() || cli.continue_last || cli.fullscreen || cli.name.is_some() {
         let why = "--session, --continue, --name and --fullscreen are for the terminal interface: omit the \
                    subcommand, or put them after it";
-        return Err(Usage(why.into()).into());
+        return Err(UsageError(why.into()).into());
     }
     if cli.a2a_port.is_some() {
         let why = "--a2a-port works without a subcommand: omit it";
-        return Err(Usage(why.into()).into());
+        return Err(UsageError(why.into()).into());
     }
     match command {
         Command::Run(args) => run::run(args, app).await,
@@ -63,9 +63,9 @@ async fn without_command(cli: Cli, app: &App) -> anyhow::Result<ExitCode> {
     }
     let why =
         "a terminal is needed to open a session: --help lists the commands that work without one";
-    let port = cli.a2a_port.ok_or_else(|| Usage(why.into()))?;
+    let port = cli.a2a_port.ok_or_else(|| UsageError(why.into()))?;
     if cli.continue_last || cli.fullscreen || cli.name.is_some() {
-        return Err(Usage("--continue, --name and --fullscreen need a terminal".into()).into());
+        return Err(UsageError("--continue, --name and --fullscreen need a terminal".into()).into());
     }
     serve::share(port, cli.share, cli.session, app).await
 }

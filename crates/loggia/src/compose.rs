@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
+use loggia_agent::model::scripted;
 use loggia_agent::tool::{self, ToolConfig, ToolSpec, Toolbox};
 use loggia_agent::workspace::ReservedDirs;
 use loggia_agent::{CommandFiles, CompactAt, NativeAgent};
@@ -24,7 +25,7 @@ use loggia_wire::sdlc::types::Tool;
 
 use crate::config::trust::Trust;
 use crate::config::{Config, Environment, Flags, Loaded, Paths};
-use crate::exit::Usage;
+use crate::exit::UsageError;
 use crate::style::{Style, say};
 
 /// The maximum number of sessions listed in an error.
@@ -75,9 +76,9 @@ impl App {
         let paths = Paths::new(&environment)?;
         let workspace = match directory {
             // The directory comes from the command line, so a wrong one is a usage error.
-            Some(named) => named
-                .canonicalize()
-                .map_err(|error| Usage(format!("cannot work in {}: {error}", named.display())))?,
+            Some(named) => named.canonicalize().map_err(|error| {
+                UsageError(format!("cannot work in {}: {error}", named.display()))
+            })?,
             None => Path::new(".").canonicalize().context("cannot work in this directory")?,
         };
         let style = Style::new(&environment);
@@ -262,7 +263,7 @@ impl App {
             let at = workspace.path();
             let why =
                 format!("session {id} works in {at}: go there, or use `loggia -C {at} run …`");
-            return Err(Usage(why).into());
+            return Err(UsageError(why).into());
         }
         handle.submit(Command::Configure { settings }, origin.clone()).await?;
         Ok(handle)
@@ -271,7 +272,7 @@ impl App {
     pub fn workspace_text(&self) -> anyhow::Result<String> {
         let text = self.workspace.to_str().map(str::to_owned);
         text.ok_or_else(|| {
-            Usage(format!(
+            UsageError(format!(
                 "{} is not valid UTF-8: work in another directory",
                 self.workspace.display()
             ))
@@ -298,8 +299,10 @@ fn private_log(path: &Path) -> std::io::Result<std::fs::File> {
 
 /// Resolves a script path against the workspace, so that the session can be resumed from elsewhere.
 pub fn absolute_model(name: &str, workspace: &Path) -> String {
-    match name.strip_prefix("scripted:").map(str::trim) {
-        Some(path) if !path.is_empty() => format!("scripted:{}", workspace.join(path).display()),
+    match name.strip_prefix(scripted::PREFIX).map(str::trim) {
+        Some(path) if !path.is_empty() => {
+            format!("{}{}", scripted::PREFIX, workspace.join(path).display())
+        }
         _ => name.to_owned(),
     }
 }
@@ -355,7 +358,7 @@ pub async fn find_session(store: &dyn Store, text: &str) -> anyhow::Result<Sessi
             format!("more than one session matches `{text}`: {ids}{more}; give one of the ids")
         }
     };
-    Err(Usage(why).into())
+    Err(UsageError(why).into())
 }
 
 /// The sessions of a workspace, newest first, and the damage that may hide others.
@@ -388,7 +391,7 @@ async fn last_session(store: &dyn Store, workspace: &str) -> anyhow::Result<Sess
     }
     let last = sessions.into_iter().find(|listed| !listed.summary.closed);
     last.map(|listed| listed.session).ok_or_else(|| {
-        Usage("there is no session in this directory yet: start one without --continue".into())
+        UsageError("there is no session in this directory yet: start one without --continue".into())
             .into()
     })
 }

@@ -23,6 +23,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use loggia_agent::CompactAt;
+use loggia_agent::model::offline;
 use loggia_core::{Limits, Mode, OnTimeout, Prices, Rule, Seconds, Timeout};
 
 use clones::ClonesConfig;
@@ -78,7 +79,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            model: "offline".to_owned(),
+            model: offline::NAME.to_owned(),
             mode: Mode::default(),
             rules: Vec::new(),
             limits: Limits::default(),
@@ -214,20 +215,20 @@ pub struct Flags {
 
 /// The source of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
+pub enum ValueSource {
     BuiltIn,
     File { path: PathBuf, line: usize },
     Variable(String),
     Flag(&'static str),
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for ValueSource {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::BuiltIn => out.write_str("built-in"),
-            Origin::File { path, line } => write!(out, "{}:{line}", path.display()),
-            Origin::Variable(name) => write!(out, "environment {name}"),
-            Origin::Flag(name) => write!(out, "flag {name}"),
+            ValueSource::BuiltIn => out.write_str("built-in"),
+            ValueSource::File { path, line } => write!(out, "{}:{line}", path.display()),
+            ValueSource::Variable(name) => write!(out, "environment {name}"),
+            ValueSource::Flag(name) => write!(out, "flag {name}"),
         }
     }
 }
@@ -236,7 +237,7 @@ impl fmt::Display for Origin {
 pub struct Loaded {
     pub config: Config,
     /// By key; a rule by its id, a list element as `shell.pass_env.NAME`.
-    pub origins: BTreeMap<String, Origin>,
+    pub origins: BTreeMap<String, ValueSource>,
     /// Warnings for the user, safe to print.
     pub notices: Vec<String>,
     /// What the project file would set if it were trusted. None if part of the file is invalid,
@@ -263,7 +264,7 @@ pub fn load(
     let user_file = user_file(environment, paths)?;
     for Entry { line, found, .. } in document::user_settings(&user_file.path, user_file.required)? {
         let (key, setting) = found.map_err(|invalid| invalid.error)?;
-        draft.put(key, &setting, Origin::File { path: user_file.path.clone(), line });
+        draft.put(key, &setting, ValueSource::File { path: user_file.path.clone(), line });
     }
     add_project(&mut draft, paths, workspace)?;
     add_environment(&mut draft, environment)?;
@@ -350,7 +351,7 @@ fn add_project(draft: &mut Draft, paths: &Paths, workspace: &Path) -> Result<(),
     let trusted = Trust::new(paths).is_trusted(workspace)?;
     let (mut need_trust, mut unknown_keys, mut wrong) = (Vec::new(), Vec::new(), Vec::new());
     for Entry { line, written, found } in entries {
-        let origin = Origin::File { path: path.clone(), line };
+        let origin = ValueSource::File { path: path.clone(), line };
         match found {
             Ok((key, Setting::Flag(true))) if key.name == ALLOW_HIDDEN_PEERS => {
                 wrong.push(format!("{origin}: set `{}` in your own file.", key.name));
@@ -378,7 +379,7 @@ fn add_environment(draft: &mut Draft, environment: &Environment) -> Result<(), C
         let refuse = |reason: String| ConfigError::new(format!("{name}: {reason}"));
         let text = value.to_str().ok_or_else(|| refuse("it is not valid UTF-8".into()))?;
         for setting in key.read_text(text).map_err(refuse)? {
-            draft.put(key, &setting, Origin::Variable(name.clone()));
+            draft.put(key, &setting, ValueSource::Variable(name.clone()));
         }
     }
     draft.note_misspelled(environment);
@@ -396,7 +397,7 @@ fn add_flags(draft: &mut Draft, flags: &Flags) -> Result<(), ConfigError> {
             .read_text(&value)
             .map_err(|reason| ConfigError::new(format!("{flag}: {reason}")))?;
         for setting in settings {
-            draft.put(key, &setting, Origin::Flag(flag));
+            draft.put(key, &setting, ValueSource::Flag(flag));
         }
     }
     Ok(())

@@ -74,7 +74,7 @@ impl Machine {
 
     fn origin(&self, key: &str) -> String {
         let origins = self.load().origins;
-        self.shown(&origins.get(key).map_or("nowhere".to_owned(), Origin::to_string))
+        self.shown(&origins.get(key).map_or("nowhere".to_owned(), ValueSource::to_string))
     }
 }
 
@@ -93,7 +93,7 @@ fn built_in_values_need_no_file() {
     assert!(loaded.config.rules.is_empty() && loaded.config.pass_env.is_empty());
     assert_eq!(loaded.config.shell, None);
     assert!(loaded.notices.is_empty());
-    assert!(loaded.origins.values().all(|origin| *origin == Origin::BuiltIn));
+    assert!(loaded.origins.values().all(|origin| *origin == ValueSource::BuiltIn));
 }
 
 /// Each layer sets another model; the last one wins.
@@ -249,9 +249,9 @@ fn how_full_a_window_may_be_is_said_in_percent() {
         assert_eq!(Machine::new().user(&table(text)).load().config.compact_at, wanted, "{text}");
     }
     for (text, wanted) in [
-        ("'101%'", "`101%` is no share: write one from `1%` to `100%`, or `off`"),
-        ("'-1'", "`-1` is no share"),
-        ("'never'", "`never` is no share"),
+        ("'101%'", "`101%` is not a valid share: write one from `1%` to `100%`, or `off`"),
+        ("'-1'", "`-1` is not a valid share"),
+        ("'never'", "`never` is not a valid share"),
         ("80", "write a text in quotes here, not a whole number"),
     ] {
         let refusal = Machine::new().user(&table(text)).refusal();
@@ -295,8 +295,8 @@ fn questions_expire_as_configured_and_an_untrusted_project_may_only_hurry() {
     let machine = Machine::with_environment(&variables).user(&table(ten));
     assert_eq!(machine.load().config.approvals.policy(), policy(90, cancel));
     for (text, wanted) in [
-        ("timeout = '10'", "`10` is no length of time"),
-        ("timeout = '0s'", "`0s` is no length of time"),
+        ("timeout = '10'", "`10` is not a valid duration"),
+        ("timeout = '0s'", "`0s` is not a valid duration"),
         ("timeout = '367d'", "from `1s` to `366d`"),
         ("timeout = 600", "write a text in quotes here, not a whole number"),
         ("on_timeout = 'allow'", "there is no `allow`: write `wait`, `deny` or `cancel`"),
@@ -333,7 +333,7 @@ fn a_hostile_workspace_changes_nothing() {
     }
     let loaded = machine.load();
     assert_eq!(loaded.config, Machine::new().load().config);
-    assert!(loaded.origins.values().all(|origin| *origin == Origin::BuiltIn));
+    assert!(loaded.origins.values().all(|origin| *origin == ValueSource::BuiltIn));
     let file = "WORKSPACE/.loggia/config.toml";
     assert_eq!(
         machine.notices(),
@@ -540,15 +540,15 @@ fn clones_are_a_table_of_the_servers() {
     for (text, wanted) in [
         ("schemes = ['ext']", "there is no scheme `ext`"),
         ("schemes = ['HTTPS']", "there is no scheme `HTTPS`"),
-        ("hosts = ['a/b']", "`a/b` is no host"),
-        ("hosts = ['u@h']", "`u@h` is no host"),
-        ("private_hosts = ['']", "`` is no host"),
+        ("hosts = ['a/b']", "`a/b` is not a valid host"),
+        ("hosts = ['u@h']", "`u@h` is not a valid host"),
+        ("private_hosts = ['']", "`` is not a valid host"),
         ("credentials = ['a']", "write `host=/full/path/of/a/file`"),
         ("credentials = ['a=b']", "`b` is not a full path"),
         ("directory = 'c'", "`c` is not a full path"),
         ("ca_file = 'c'", "`c` is not a full path"),
-        ("keep = 'days:0'", "`days:0` is no rule"),
-        ("keep = 'sometimes'", "`sometimes` is no rule"),
+        ("keep = 'days:0'", "`days:0` is not a valid rule"),
+        ("keep = 'sometimes'", "`sometimes` is not a valid rule"),
         ("seconds = 0", "from 1 to 86400"),
         ("filez = 1", "did you mean `server.clones.files`?"),
     ] {
@@ -574,9 +574,9 @@ fn prices_are_taken_as_they_are_written() {
     let shown = (large.input.to_string(), large.output.to_string());
     assert_eq!(shown, ("3.00".to_owned(), "15.10".to_owned()));
     assert_eq!(large.cached_input.unwrap().to_string(), "0.300001");
-    assert_eq!(prices.models["small"].output.to_string(), "0.20", "nobody trusts the project yet");
+    assert_eq!(prices.models["small"].output.to_string(), "0.20", "the project is not trusted yet");
     assert!(machine.notices()[0].contains("`prices` (WORKSPACE/.loggia/config.toml:1)"));
     let prices = machine.trusted().load().config.prices;
     assert_eq!(prices.models["small"].output.to_string(), "2.00");
-    assert!(Machine::new().load().config.prices.models.is_empty(), "nobody's prices are built in");
+    assert!(Machine::new().load().config.prices.models.is_empty(), "no prices are built in");
 }

@@ -17,7 +17,7 @@ const OUTPUT_CLOSED: u8 = 141;
 /// A usage error.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub struct Usage(pub String);
+pub struct UsageError(pub String);
 
 /// Reports a command-line error. Many agents take the prompt as their first argument, so a hint
 /// shows how to pass one here.
@@ -50,7 +50,7 @@ pub fn explain(error: &anyhow::Error) -> ExitCode {
     let hint = store_error(error).and_then(hint);
     let hint = hint.map(|hint| format!("\n{}", crate::style::one_line(&hint)));
     crate::style::say(&format!("{error:#}{}", hint.unwrap_or_default()));
-    let usage = error.is::<Usage>() || error.is::<crate::config::ConfigError>();
+    let usage = error.is::<UsageError>() || error.is::<crate::config::ConfigError>();
     ExitCode::from(if usage { USAGE } else { FAILED })
 }
 

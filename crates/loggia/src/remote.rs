@@ -31,7 +31,7 @@ use tokio_tungstenite::{
 };
 
 pub use self::pairing::Registered;
-use crate::exit::Usage;
+use crate::exit::UsageError;
 
 /// Maximum number of commands in flight; more fail as busy.
 const COMMANDS: usize = 64;
@@ -63,7 +63,7 @@ pub struct Address {
 
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    #[error("{0} is no address: `loggia attach http://localhost:1234`")]
+    #[error("{0} is not a valid address: `loggia attach http://localhost:1234`")]
     Address(String),
     #[error("cannot connect to {url}: {why}")]
     Unreachable { url: String, why: String },
@@ -78,13 +78,13 @@ pub enum AttachError {
 
 impl Address {
     /// Refuses to send a token or code unencrypted over a network.
-    pub fn refuse_plaintext(&self, something: bool) -> Result<(), Usage> {
-        let (encrypted, rest) = parse_url(self).map_err(|error| Usage(error.to_string()))?;
+    pub fn refuse_plaintext(&self, something: bool) -> Result<(), UsageError> {
+        let (encrypted, rest) = parse_url(self).map_err(|error| UsageError(error.to_string()))?;
         let host = rest.split('/').next().unwrap_or(rest);
         if !something || encrypted || is_this_machine(host) {
             return Ok(());
         }
-        Err(Usage(format!(
+        Err(UsageError(format!(
             "the token would be sent to {host} in the clear, where others can read it: attach to \
              https://{host}, or use `ssh -L` to a server with --allow-hidden-peers; --insecure sends it anyway"
         )))
@@ -155,7 +155,7 @@ impl RemoteClient {
         let Welcome { session, you, head, commands } = welcome;
         let (custom_sender, custom) = watch::channel(commands);
         // Full: `submit` returns `Busy`.
-        let (commands, wanted) = mpsc::channel(COMMANDS);
+        let (sender, commands) = mpsc::channel(COMMANDS);
         let (head_sender, reached) = watch::channel(Seq::ZERO);
         let (present_sender, present) = watch::channel(Vec::new());
         let (trouble_sender, trouble) = watch::channel(Trouble::new());
@@ -171,25 +171,25 @@ impl RemoteClient {
             present: present_sender,
             trouble: trouble_sender,
             custom: custom_sender,
-            wanted,
+            commands,
             pending: BTreeMap::new(),
             next: 1,
             catch_up_to: None,
         };
         tokio::spawn(link.run(socket));
-        Ok(Self { you, head, replica, commands, reached, present, trouble, custom })
+        Ok(Self { you, head, replica, commands: sender, reached, present, trouble, custom })
     }
 }
 
 impl SessionClient for RemoteClient {
     fn submit(&self, command: Command) -> BoxFuture<'_, Result<Ack, SubmitError>> {
         Box::pin(async move {
-            let Some(wish) = ClientCommand::of(command) else {
+            let Some(command) = ClientCommand::of(command) else {
                 let why = "this is only possible in the session's own process".to_owned();
                 return Err(SubmitError::Store(StoreError::Io(why)));
             };
             let (reply, answer) = oneshot::channel();
-            self.commands.try_send((wish, reply)).map_err(|error| match error {
+            self.commands.try_send((command, reply)).map_err(|error| match error {
                 mpsc::error::TrySendError::Full(_) => SubmitError::Busy,
                 mpsc::error::TrySendError::Closed(_) => SubmitError::Stopped,
             })?;
@@ -223,7 +223,7 @@ struct Link {
     present: watch::Sender<Vec<Origin>>,
     trouble: watch::Sender<Trouble>,
     custom: watch::Sender<CustomCommands>,
-    wanted: mpsc::Receiver<(ClientCommand, Reply)>,
+    commands: mpsc::Receiver<(ClientCommand, Reply)>,
     /// Sent and not yet answered, by id.
     pending: BTreeMap<u64, (ClientCommand, Reply)>,
     next: u64,
@@ -251,7 +251,7 @@ impl Link {
                 Disconnected::Lost(why) => why,
             };
             self.trouble.send_replace(format!("connection lost, trying again ({why})"));
-            self.fail_pending(|wish| !matches!(wish, ClientCommand::Prompt { .. }));
+            self.fail_pending(|command| !matches!(command, ClientCommand::Prompt { .. }));
             match self.reconnect().await {
                 Some(fresh) => socket = fresh,
                 None => return,
@@ -262,12 +262,13 @@ impl Link {
 
     /// Fails the selected pending commands.
     fn fail_pending(&mut self, which: impl Fn(&ClientCommand) -> bool) {
-        let (failed, kept) =
-            std::mem::take(&mut self.pending).into_iter().partition(|(_, (wish, _))| which(wish));
+        let (failed, kept) = std::mem::take(&mut self.pending)
+            .into_iter()
+            .partition(|(_, (command, _))| which(command));
         self.pending = kept;
         let failed: BTreeMap<u64, (ClientCommand, Reply)> = failed;
-        for (wish, reply) in failed.into_values() {
-            let (what, end) = described(&wish);
+        for (command, reply) in failed.into_values() {
+            let (what, end) = described(&command);
             fail(reply, format!("the connection was lost before {what} was confirmed{end}"));
         }
     }
@@ -290,11 +291,11 @@ impl Link {
         }
         loop {
             tokio::select! {
-                wanted = self.wanted.recv() => {
-                    let Some(wanted) = wanted else { return Disconnected::Left };
+                sent = self.commands.recv() => {
+                    let Some(sent) = sent else { return Disconnected::Left };
                     let id = self.next;
                     self.next += 1;
-                    self.pending.insert(id, wanted);
+                    self.pending.insert(id, sent);
                     if let Err(broken) = self.send(socket, id).await {
                         return broken;
                     }
@@ -320,9 +321,9 @@ impl Link {
     }
 
     async fn send(&self, socket: &mut Socket, id: u64) -> Result<(), Disconnected> {
-        let Some((wish, _)) = self.pending.get(&id) else { return Ok(()) };
-        let wanted = CommandRequest { id, command: wish.clone() };
-        let text = serde_json::to_string(&wanted).unwrap_or_default();
+        let Some((command, _)) = self.pending.get(&id) else { return Ok(()) };
+        let request = CommandRequest { id, command: command.clone() };
+        let text = serde_json::to_string(&request).unwrap_or_default();
         let sent = socket.send(Message::Text(text.into())).await;
         sent.map_err(|error| Disconnected::Lost(error.to_string()))
     }
@@ -370,13 +371,13 @@ impl Link {
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = self.head.closed() => return None,
-                () = refuse(&mut self.wanted) => return None,
+                () = refuse(&mut self.commands) => return None,
             }
             pause = (pause * 2).min(LONGEST_PAUSE);
             let head = *self.head.borrow();
             let attempt = tokio::select! {
                 attempt = join(&self.address, &self.connector, head) => attempt,
-                () = refuse(&mut self.wanted) => return None,
+                () = refuse(&mut self.commands) => return None,
             };
             let trouble = match attempt {
                 Ok((socket, welcome)) if welcome.session == self.session => {
@@ -401,7 +402,7 @@ impl Link {
             {
                 let renewed = tokio::select! {
                     renewed = self.address.renew() => renewed,
-                    () = refuse(&mut self.wanted) => return None,
+                    () = refuse(&mut self.commands) => return None,
                 };
                 match renewed {
                     Ok(()) => continue,
@@ -421,9 +422,9 @@ impl Link {
 }
 
 /// Fails all commands while there is no connection, until all clients were dropped.
-async fn refuse(wanted: &mut mpsc::Receiver<(ClientCommand, Reply)>) {
-    while let Some((wish, reply)) = wanted.recv().await {
-        fail(reply, format!("not connected: {} was not sent", described(&wish).0));
+async fn refuse(commands: &mut mpsc::Receiver<(ClientCommand, Reply)>) {
+    while let Some((command, reply)) = commands.recv().await {
+        fail(reply, format!("not connected: {} was not sent", described(&command).0));
     }
 }
 
@@ -433,8 +434,8 @@ fn fail(reply: Reply, why: String) {
 }
 
 /// The command in a message, and the end of the message if it was not confirmed.
-fn described(wish: &ClientCommand) -> (&'static str, &'static str) {
-    match wish {
+fn described(command: &ClientCommand) -> (&'static str, &'static str) {
+    match command {
         ClientCommand::Prompt { .. } => ("your prompt", ""),
         ClientCommand::Shell { .. } => ("your command", ": it may run"),
         ClientCommand::Answer { .. } => ("your answer", ": it is not sent again"),
@@ -564,7 +565,7 @@ mod tests {
 
     #[test]
     fn a_token_stays_on_this_machine_unless_it_is_encrypted() {
-        let kept = |url: &str| address(url).refuse_plaintext(true).map_err(|Usage(why)| why);
+        let kept = |url: &str| address(url).refuse_plaintext(true).map_err(|UsageError(why)| why);
         let here = ["localhost:1", "http://LOCALHOST", "127.0.0.1:9", "ws://[::1]:1", "127.8.8.8"];
         for url in here.into_iter().chain(["https://box.example", "wss://10.0.0.1:4"]) {
             assert_eq!(kept(url), Ok(()), "{url}");

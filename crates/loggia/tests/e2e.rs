@@ -17,12 +17,12 @@ mod attach;
 mod attacks;
 #[path = "e2e/authority.rs"]
 mod authority;
+#[path = "e2e/automatic_compaction.rs"]
+mod automatic_compaction;
 #[path = "e2e/bindings.rs"]
 mod bindings;
 #[path = "e2e/bounds.rs"]
 mod bounds;
-#[path = "e2e/by_itself.rs"]
-mod by_itself;
 #[path = "e2e/card.rs"]
 mod card;
 #[path = "e2e/catalog.rs"]
@@ -41,12 +41,8 @@ mod copresence;
 mod cost;
 #[path = "e2e/criteria.rs"]
 mod criteria;
-#[path = "e2e/crowd.rs"]
-mod crowd;
 #[path = "e2e/custom.rs"]
 mod custom;
-#[path = "e2e/cut.rs"]
-mod cut;
 #[path = "e2e/driver.rs"]
 mod driver;
 #[path = "e2e/encrypted.rs"]
@@ -69,8 +65,10 @@ mod kill;
 mod lists;
 #[path = "e2e/logging.rs"]
 mod logging;
-#[path = "e2e/lost.rs"]
-mod lost;
+#[path = "e2e/lost_connection.rs"]
+mod lost_connection;
+#[path = "e2e/many_clients.rs"]
+mod many_clients;
 #[path = "e2e/naming.rs"]
 mod naming;
 #[path = "e2e/oauth.rs"]
@@ -89,6 +87,8 @@ mod questions;
 mod refused;
 #[path = "e2e/replies.rs"]
 mod replies;
+#[path = "e2e/reserved_dirs.rs"]
+mod reserved_dirs;
 #[path = "e2e/screen.rs"]
 mod screen;
 #[path = "e2e/screens.rs"]
@@ -113,10 +113,12 @@ mod shared;
 mod sharing;
 #[path = "e2e/slash.rs"]
 mod slash;
+#[path = "e2e/snapshots.rs"]
+mod snapshots;
 #[path = "e2e/sockets.rs"]
 mod sockets;
-#[path = "e2e/stills.rs"]
-mod stills;
+#[path = "e2e/split_frames.rs"]
+mod split_frames;
 #[path = "e2e/store_faults.rs"]
 mod store_faults;
 #[path = "e2e/svg.rs"]
@@ -135,7 +137,5 @@ mod trusting;
 mod tui;
 #[path = "e2e/unanswered.rs"]
 mod unanswered;
-#[path = "e2e/walls.rs"]
-mod walls;
 #[path = "e2e/workspace_faults.rs"]
 mod workspace_faults;

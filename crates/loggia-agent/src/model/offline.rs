@@ -19,7 +19,9 @@ use loggia_core::{CallOutcome, ModelName};
 use self::parse::{Instruction, ParsedPrompt, Problem};
 use self::step::Step;
 use super::actions::{self, Action, Actions};
-use super::{Delta, Model, ModelError, ModelErrorKind, ModelRequest, PastCall, Purpose, summarize};
+use super::{
+    Delta, Model, ModelError, ModelErrorKind, ModelRequest, PastCall, Purpose, scripted, summarize,
+};
 
 pub const NAME: &str = "offline";
 
@@ -135,8 +137,9 @@ fn introduction(problems: &[Problem]) -> String {
         "{almost}I am the offline model, not a language model: I follow plain instructions, one per \
          line, and I understand {}. Try `write hello.txt: hi`.\n\n\
          To use another model, set `model = \"...\"` in config.toml. Real providers are not in \
-         this version yet; the other model today is `scripted:FILE`.",
-        forms.join(", ")
+         this version yet; the other model today is `{}FILE`.",
+        forms.join(", "),
+        scripted::PREFIX
     )
 }
 

@@ -10,11 +10,15 @@ use super::scripted::{self, ScriptError, ScriptedModel};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ModelConfigError {
     #[error(
-        "there is no model `{name}`: this version has `offline` and `scripted:FILE`, and no real \
-         providers yet; set `model = \"offline\"` in config.toml"
+        "there is no model `{name}`: set `model` in config.toml to {}; this version has no real \
+         providers yet",
+        NAMES
     )]
     Unknown { name: String },
-    #[error("`scripted:` needs a file after the colon, such as `scripted:examples/tour.toml`")]
+    #[error(
+        "`{0}` needs a file after the colon, such as `{0}examples/tour.toml`",
+        scripted::PREFIX
+    )]
     NoFile,
     #[error(transparent)]
     Script(#[from] ScriptError),

@@ -1,13 +1,5 @@
-//! The laws L1–L8 of a session's log, for arbitrary histories:
-//!
-//! - L1: Replaying the log gives the live state.
-//! - L2: An approval has at most one answer.
-//! - L3: At most one turn is open.
-//! - L4: Every call ends before its turn ends.
-//! - L5: A refused command appends nothing.
-//! - L6: Folding a coalesced log equals folding the original.
-//! - L7: A client that resumes gets every later frame once. Tested in `loggia-wire`.
-//! - L8: A retried prompt or answer changes nothing.
+//! The laws L1–L8 of a session's log (docs/contributing/promises.md), for arbitrary histories. L7 is about
+//! protocols and is tested in `loggia-wire`.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

@@ -361,21 +361,21 @@ impl Witness {
         Ok(())
     }
 
-    /// P6: a typed line starts exactly that line, in the workspace, once.
+    /// P4: a typed line starts exactly that line, in the workspace, once.
     fn start_typed(&mut self, call: &CallId, prompt: &PromptId) -> Lawful {
         let running = self.turn.as_ref().map(|turn| &turn.prompt);
-        law!(running == Some(prompt), "P6: {call} starts by {prompt}, which does not run");
+        law!(running == Some(prompt), "P4: {call} starts by {prompt}, which does not run");
         let Some(typed) = self.lines.remove(prompt) else {
-            return Err(format!("P6: {call} starts by {prompt}, which is no line, or ran before"));
+            return Err(format!("P4: {call} starts by {prompt}, which is no line, or ran before"));
         };
         let known = &self.calls[call];
         let Details::Execute { command, directory } = &known.details else {
-            return Err(format!("P6: {call} is typed and runs nothing"));
+            return Err(format!("P4: {call} is typed and runs nothing"));
         };
-        law!(typed == format!("!{command}"), "P6: `{typed}` was typed, {call} runs `{command}`");
-        law!(*directory == self.workspace, "P6: {call} runs in {directory}");
-        law!(known.tool == SHELL_TOOL, "P6: {call} is of {}", known.tool);
-        law!(known.access == Access::Execute, "P6: {call} is {:?}", known.access);
+        law!(typed == format!("!{command}"), "P4: `{typed}` was typed, {call} runs `{command}`");
+        law!(*directory == self.workspace, "P4: {call} runs in {directory}");
+        law!(known.tool == SHELL_TOOL, "P4: {call} is of {}", known.tool);
+        law!(known.access == Access::Execute, "P4: {call} is {:?}", known.access);
         Ok(())
     }
 

@@ -8,7 +8,7 @@ use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use loggia_wire::rest::{self, NoRoute, Route};
-use loggia_wire::{Asked, Condition, Endpoint, Status, WireError};
+use loggia_wire::{Condition, DecodedRequest, Endpoint, Status, WireError};
 
 use super::rpc::{Envelope, asked_version, named_extension};
 use super::sse::{self, EventFormat};
@@ -102,7 +102,7 @@ fn read(
     parts: &Parts,
     body: &[u8],
     envelope: &Envelope,
-) -> Result<Asked, WireError> {
+) -> Result<DecodedRequest, WireError> {
     let params = route.params(parts.uri.query(), body)?;
     route.view().check_tenant(server.facts.tenant.as_deref(), &params)?;
     route.view().decode(route.method, &params, envelope.extension)

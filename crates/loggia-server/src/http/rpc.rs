@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use futures::future::join_all;
 use loggia_wire::jsonrpc::{self, Rejected};
 use loggia_wire::{
-    Asked, Body as Calls, Call, CallContext, Condition, Endpoint, Extension, FrameId, Id,
+    Body as Calls, Call, CallContext, Condition, DecodedRequest, Endpoint, Extension, FrameId, Id,
     KnownNames, StreamFormat, View, WireError, devtool, streams,
 };
 use tokio::time::Instant;
@@ -53,7 +53,7 @@ pub(super) async fn answer(server: &Arc<Server>, request: Request, endpoint: End
         Ok(bytes) => bytes,
         Err(rejection) => return unreadable(&rejection, view),
     };
-    let rejected = match jsonrpc::parse(&bytes) {
+    let rejected = match jsonrpc::parse(&bytes, envelope.version.as_deref()) {
         Ok(Calls::One(call)) => {
             drop(bytes);
             return one(server, call, envelope).await;
@@ -117,7 +117,7 @@ async fn read(
     server: &Server,
     call: &Call,
     envelope: &mut Envelope,
-) -> (View, Result<Asked, WireError>) {
+) -> (View, Result<DecodedRequest, WireError>) {
     let Envelope { caller, version, extension, endpoint, .. } = envelope;
     // The look-ups here count for the time of the answer.
     caller.started = Some(Instant::now());
@@ -143,7 +143,7 @@ async fn read(
 
 async fn one(server: &Arc<Server>, call: Call, mut envelope: Envelope) -> Response {
     let (view, asked) = read(server, &call, &mut envelope).await;
-    let (id, streaming) = (call.id.clone(), streams(&call.method));
+    let (id, streaming) = (call.id.clone(), streams(&call.method, envelope.version.as_deref()));
     // The parsed call may be large, and the answer may take long.
     drop(call);
     respond(server, id, view, streaming, asked, envelope).await
@@ -154,7 +154,7 @@ async fn respond(
     id: Id,
     view: View,
     streaming: bool,
-    asked: Result<Asked, WireError>,
+    asked: Result<DecodedRequest, WireError>,
     envelope: Envelope,
 ) -> Response {
     let endpoint = envelope.endpoint;

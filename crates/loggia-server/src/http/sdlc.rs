@@ -11,8 +11,8 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use loggia_core::{Surface, TaskId};
 use loggia_wire::{
-    Asked, Condition, FrameId, HistoryLength, Intent, ListTasks, RunSlash, StatusFilter, Violation,
-    WireError, sdlc,
+    Condition, DecodedRequest, FrameId, HistoryLength, Intent, ListTasks, RunSlash, StatusFilter,
+    Violation, WireError, sdlc,
 };
 use serde::Deserialize;
 use serde_json::Value;
@@ -171,7 +171,7 @@ async fn answered(answer: impl Future<Output = RouteResult>) -> Response {
 }
 
 async fn ask(server: &Server, intent: Intent, caller: &Caller) -> Result<Value, WireError> {
-    let asked = Asked { view: routes::SDLC, intent };
+    let asked = DecodedRequest { view: routes::SDLC, intent };
     match server.ask(asked, caller, None).await? {
         Reply::Value(value) => Ok(value),
         Reply::Frame(_) | Reply::Frames(_) => Err(Condition::Internal.into()),

@@ -413,7 +413,7 @@ impl Connection {
 
     async fn take(&mut self, text: &str, permit: Option<BytePermit>) {
         self.remove_finished().await;
-        match jsonrpc::parse(text.as_bytes()) {
+        match jsonrpc::parse(text.as_bytes(), self.query.version.as_deref()) {
             Ok(Body::One(call)) => self.one(call, text.len(), permit).await,
             Ok(Body::Batch(_)) => {
                 self.refuse(
@@ -563,7 +563,8 @@ impl Connection {
         }
         let (open, ended) = (Arc::new(()), Arc::new(AtomicBool::new(false)));
         let still = Arc::downgrade(&open);
-        let stream = streams(&call.method).then(|| Stream { id: id.clone(), ended: ended.clone() });
+        let streams = streams(&call.method, query.version.as_deref());
+        let stream = streams.then(|| Stream { id: id.clone(), ended: ended.clone() });
         let streaming = stream.is_some();
         let started = self.run(key, async move {
             let version = query.version.as_deref();

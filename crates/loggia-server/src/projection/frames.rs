@@ -27,7 +27,7 @@ pub struct EncodedFrame {
     pub body: Bytes,
     pub ends: Option<End>,
     /// Contained in every later snapshot of the task.
-    pub stays: bool,
+    pub is_in_snapshot: bool,
     /// The whole task, not an update of it.
     pub whole: bool,
     /// The notification for followers of the session on a WebSocket. The text is the same for all of them, and `body` is
@@ -39,7 +39,7 @@ pub struct EncodedFrame {
 
 impl EncodedFrame {
     pub fn new(session: &SessionId, frame: Frame) -> Self {
-        let Frame { id, task, body, ends, stays, whole } = frame;
+        let Frame { id, task, body, ends, is_in_snapshot, whole } = frame;
         let before = format!(
             "{{\"jsonrpc\":\"2.0\",\"method\":\"session/event\",\"params\":\
              {{\"contextId\":{},\"seq\":{},\"id\":\"{id}\",\"event\":",
@@ -50,11 +50,25 @@ impl EncodedFrame {
         let notification = Utf8Bytes::from(format!("{before}{body}}}}}"));
         let text = Bytes::from(notification.clone());
         let body = text.slice(from..text.len() - 2);
-        Self { id, task, body, ends, stays, whole, notification, protobuf: OnceLock::new() }
+        Self {
+            id,
+            task,
+            body,
+            ends,
+            is_in_snapshot,
+            whole,
+            notification,
+            protobuf: OnceLock::new(),
+        }
     }
 
     pub fn mark(&self) -> Mark {
-        Mark { id: self.id, ends: self.ends, stays: self.stays, whole: self.whole }
+        Mark {
+            id: self.id,
+            ends: self.ends,
+            is_in_snapshot: self.is_in_snapshot,
+            whole: self.whole,
+        }
     }
 
     pub(super) fn size(&self) -> usize {

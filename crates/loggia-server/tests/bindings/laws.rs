@@ -100,7 +100,7 @@ fn frames_are_messages_of_the_protocol_file() {
             .filter(|line| !line.is_empty())
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();
-        for view in loggia_wire::View::ALL {
+        for view in loggia_wire::View::all() {
             let of = match view.dialect {
                 loggia_wire::Dialect::Proto03 => "a2a.v1.A2AService",
                 loggia_wire::Dialect::A2a1 => "lf.a2a.v1.A2AService",

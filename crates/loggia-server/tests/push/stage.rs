@@ -102,11 +102,11 @@ impl Stage {
         extension: Extension,
     ) -> Result<Reply, Value> {
         let request = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
-        let Ok(Body::One(call)) = jsonrpc::parse(request.to_string().as_bytes()) else {
+        let Ok(Body::One(call)) = jsonrpc::parse(request.to_string().as_bytes(), None) else {
             panic!("{request}");
         };
         let view = View::of_call(method, None);
-        let asked = match decode(&call, extension) {
+        let asked = match decode(&call, None, extension) {
             Ok(asked) => self.server.ask(asked, caller, None).await,
             Err(error) => Err(error),
         };

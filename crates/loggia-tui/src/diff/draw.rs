@@ -13,7 +13,7 @@ use crate::wrap::{Break, Margin, cut, spans_width, wrap};
 
 /// Minimum width for side by side.
 pub const SIDE_BY_SIDE: usize = 120;
-/// ComposerState these widths, show one line number or none.
+/// Below these widths, show one line number or none.
 const TWO_NUMBERS: usize = 60;
 const ONE_NUMBER: usize = 24;
 
@@ -27,11 +27,11 @@ pub struct DiffOptions<'a> {
 
 impl Diff {
     /// `path +1 −2`, on one line.
-    pub fn header(&self, look: &DiffOptions<'_>) -> Line<'static> {
-        let mut spans = vec![Span::styled(one_line(&self.path).into_owned(), look.theme.strong)];
+    pub fn header(&self, options: &DiffOptions<'_>) -> Line<'static> {
+        let mut spans = vec![Span::styled(one_line(&self.path).into_owned(), options.theme.strong)];
         spans.push(Span::raw(" "));
-        spans.extend(self.counts(look.theme));
-        cut(&spans, look.width)
+        spans.extend(self.counts(options.theme));
+        cut(&spans, options.width)
     }
 
     /// `+1 −2`, and file properties.
@@ -51,26 +51,26 @@ impl Diff {
     }
 
     /// The changes, without the header.
-    pub fn lines(&self, look: &DiffOptions<'_>) -> Vec<Line<'static>> {
-        let pairs = look.width >= SIDE_BY_SIDE && self.added > 0 && self.removed > 0;
+    pub fn lines(&self, options: &DiffOptions<'_>) -> Vec<Line<'static>> {
+        let pairs = options.width >= SIDE_BY_SIDE && self.added > 0 && self.removed > 0;
         let mut lines = Vec::new();
         for hunk in &self.hunks {
             if hunk.folded > 0 && !lines.is_empty() {
                 let text = format!("⋯ {} unchanged {}", hunk.folded, plural(hunk.folded));
-                lines.push(cut(&[Span::styled(text, look.theme.dim)], look.width));
+                lines.push(cut(&[Span::styled(text, options.theme.dim)], options.width));
             }
-            let mut pen = HunkPainter::new(self, look);
+            let mut painter = HunkPainter::new(self, options);
             match pairs {
-                true => pen.side_by_side(hunk, &mut lines),
-                false => hunk.rows.iter().for_each(|row| pen.unified(row, &mut lines)),
+                true => painter.side_by_side(hunk, &mut lines),
+                false => hunk.rows.iter().for_each(|row| painter.unified(row, &mut lines)),
             }
         }
         if self.left_out > 0 {
             let text = format!("… {} more changed lines are not shown", self.left_out);
-            lines.push(cut(&[Span::styled(text, look.theme.warning)], look.width));
+            lines.push(cut(&[Span::styled(text, options.theme.warning)], options.width));
         }
         if self.added + self.removed == 0 {
-            lines.push(cut(&[Span::styled("no change", look.theme.dim)], look.width));
+            lines.push(cut(&[Span::styled("no change", options.theme.dim)], options.width));
         }
         lines
     }
@@ -82,20 +82,20 @@ fn plural(count: usize) -> &'static str {
 
 /// Draws one hunk. Highlighting starts at the hunk, without earlier lines.
 struct HunkPainter<'a> {
-    look: &'a DiffOptions<'a>,
+    options: &'a DiffOptions<'a>,
     digits: usize,
     old: Code,
     new: Code,
 }
 
 impl<'a> HunkPainter<'a> {
-    fn new(diff: &Diff, look: &'a DiffOptions<'a>) -> Self {
-        let code = || look.highlighter.file(&diff.path, look.theme);
-        Self { look, digits: diff.digits, old: code(), new: code() }
+    fn new(diff: &Diff, options: &'a DiffOptions<'a>) -> Self {
+        let code = || options.highlighter.file(&diff.path, options.theme);
+        Self { options, digits: diff.digits, old: code(), new: code() }
     }
 
     fn unified(&mut self, row: &DiffRow, lines: &mut Vec<Line<'static>>) {
-        let (width, digits) = (self.look.width, self.digits);
+        let (width, digits) = (self.options.width, self.digits);
         let number = |number: usize, shown: bool| match shown {
             true => format!("{number:>digits$} "),
             false => " ".repeat(digits + 1),
@@ -122,24 +122,26 @@ impl<'a> HunkPainter<'a> {
         width: usize,
     ) -> Vec<Line<'static>> {
         let (sign, style) = match row.side {
-            Side::Same => ("  ", self.look.theme.dim),
-            Side::Removed => ("- ", self.look.theme.removed),
-            Side::Added => ("+ ", self.look.theme.added),
+            Side::Same => ("  ", self.options.theme.dim),
+            Side::Removed => ("- ", self.options.theme.removed),
+            Side::Added => ("+ ", self.options.theme.added),
         };
-        let first =
-            vec![Span::styled(numbers.to_owned(), self.look.theme.dim), Span::styled(sign, style)];
+        let first = vec![
+            Span::styled(numbers.to_owned(), self.options.theme.dim),
+            Span::styled(sign, style),
+        ];
         let rest = vec![Span::raw(" ".repeat(spans_width(&first)))];
         wrap(spans, width, &Margin::new(first, rest), Break::Anywhere)
     }
 
     fn unended(&self, indent: usize, width: usize) -> Line<'static> {
         let text = format!("{}\\ no line break at the end", " ".repeat(indent));
-        cut(&[Span::styled(text, self.look.theme.dim)], width)
+        cut(&[Span::styled(text, self.options.theme.dim)], width)
     }
 
     /// The text of a row: highlighted, tinted by its side, with changed words marked.
     fn spans(&mut self, row: &DiffRow) -> Vec<Span<'static>> {
-        let theme = self.look.theme;
+        let theme = self.options.theme;
         let (code, behind, word) = match row.side {
             Side::Same => {
                 drop(self.old.line(&row.text, theme));
@@ -189,7 +191,7 @@ impl<'a> HunkPainter<'a> {
         right: Option<(&DiffRow, &[Span<'static>])>,
         lines: &mut Vec<Line<'static>>,
     ) {
-        let half = (self.look.width - 3) / 2;
+        let half = (self.options.width - 3) / 2;
         let digits = self.digits;
         let column = |side: Option<(&DiffRow, &[Span<'static>])>, is_left: bool| {
             let Some((row, spans)) = side else { return Vec::new() };
@@ -205,7 +207,7 @@ impl<'a> HunkPainter<'a> {
             let mut spans = left.get(at).map(|line| line.spans.clone()).unwrap_or_default();
             let free = half.saturating_sub(spans_width(&spans));
             spans.push(Span::raw(" ".repeat(free)));
-            spans.push(Span::styled(" │ ", self.look.theme.marker));
+            spans.push(Span::styled(" │ ", self.options.theme.marker));
             spans.extend(right.get(at).map(|line| line.spans.clone()).unwrap_or_default());
             lines.push(Line::from(spans));
         }

@@ -19,7 +19,7 @@ use loggia_tui::uptime::Uptime;
 use loggia_tui::{ConnectedClient, Host, Invitation, Preview, ShareFacts, view};
 use tokio::sync::watch;
 
-const PATIENCE: std::time::Duration = std::time::Duration::from_secs(10);
+const TIMEOUT: std::time::Duration = std::time::Duration::from_secs(10);
 
 /// A host that keeps everything in memory.
 pub struct MemoryHost {
@@ -151,7 +151,7 @@ pub struct Harness {
     inline: Inline,
     parser: vt100::Parser,
     now: u64,
-    pub wishes: Vec<Effect>,
+    pub effects: Vec<Effect>,
 }
 
 impl Harness {
@@ -187,13 +187,13 @@ impl Harness {
             inline: Inline::new(size, Some(0)),
             parser: vt100::Parser::new(some(size.1), some(size.0), 10_000),
             now: 0,
-            wishes: Vec::new(),
+            effects: Vec::new(),
         }
     }
 
     fn send(&mut self, msg: Msg) {
-        let wishes = self.engine.update(msg, Uptime(self.now));
-        self.wishes.extend(wishes);
+        let effects = self.engine.update(msg, Uptime(self.now));
+        self.effects.extend(effects);
     }
 
     /// Draws like the runner after every message.
@@ -226,7 +226,7 @@ impl Harness {
         }
         // Let the waiting time of a pending letter pass.
         let holds = self.engine.model.dialog.as_ref().is_some_and(|dialog| dialog.holds());
-        if holds { self.waits(loggia_tui::guard::ALONE) } else { self }
+        if holds { self.waits(loggia_tui::key_timing::ALONE) } else { self }
     }
 
     pub fn pastes(&mut self, text: &str) -> &mut Self {
@@ -250,7 +250,7 @@ impl Harness {
             if fits(&self.screen()) {
                 return self;
             }
-            let next = tokio::time::timeout(PATIENCE, self.engine.next()).await;
+            let next = tokio::time::timeout(TIMEOUT, self.engine.next()).await;
             match next {
                 Ok(Ok(msg)) => self.send(msg),
                 Ok(Err(exit)) => panic!("{exit:?} before {text:?}:\n{}", self.screen()),
@@ -260,18 +260,18 @@ impl Harness {
     }
 
     /// Waits for an action for the owner of the terminal.
-    pub async fn wishes(&mut self) -> &[Effect] {
-        while self.wishes.is_empty() {
-            let msg = tokio::time::timeout(PATIENCE, self.engine.next()).await;
+    pub async fn effects(&mut self) -> &[Effect] {
+        while self.effects.is_empty() {
+            let msg = tokio::time::timeout(TIMEOUT, self.engine.next()).await;
             self.send(msg.expect("a wish").expect("a session"));
         }
-        &self.wishes
+        &self.effects
     }
 
     /// Lets the dialog's guard time pass.
     pub fn reads(&mut self) -> &mut Self {
         self.draw();
-        self.now += loggia_tui::guard::GUARD;
+        self.now += loggia_tui::key_timing::GUARD;
         self.send(Msg::Tick);
         self.draw();
         self

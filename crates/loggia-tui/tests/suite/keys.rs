@@ -104,7 +104,7 @@ async fn a_key_on_its_way_when_the_dialog_closed_is_swallowed() {
     };
     harness.handle.submit(command, phone()).await.unwrap();
     harness.sees_no("Allow once").await.types("y<esc><enter>").sees("approved by A2A:phone").await;
-    harness.sees("what shall I do?").await.waits(loggia_tui::guard::AFTER).types("y");
+    harness.sees("what shall I do?").await.waits(loggia_tui::key_timing::AFTER).types("y");
     harness.sees("› y").await;
 }
 
@@ -273,7 +273,7 @@ async fn resume_offers_sessions_and_leaves_for_the_chosen_one() {
     harness.types("<down>").sees("the end of two").await.sees("yesterday  Parser: two").await;
     // It is found by its name too.
     harness.types("pars").sees_no("yesterday  one").await.types("<enter>");
-    assert_eq!(harness.wishes().await, [Effect::Leave(Exit::Resume("s2".into()))]);
+    assert_eq!(harness.effects().await, [Effect::Leave(Exit::Resume("s2".into()))]);
 }
 
 #[tokio::test]
@@ -312,7 +312,7 @@ async fn a_session_that_cannot_be_opened_leaves_the_screen_where_it_is() {
         Harness::sized(ScriptAgent::doing([Act::say("still here")]), study, (80, 24)).await;
     harness.types("/resume<enter>").sees("yesterday").await.types("<enter>");
     harness.sees("in use by process 7").await.types("hello<enter>").sees("still here").await;
-    assert_eq!(harness.wishes, []);
+    assert_eq!(harness.effects, []);
 }
 
 /// An attached terminal gets a new identity after a reconnect.

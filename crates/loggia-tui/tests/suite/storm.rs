@@ -19,7 +19,7 @@ use random::RandomInput;
 
 struct Storm {
     model: Model,
-    picture: Renderer,
+    renderer: Renderer,
     parser: vt100::Parser,
     now: u64,
     seq: Seq,
@@ -52,7 +52,7 @@ impl Storm {
         };
         let mut storm = Self {
             model: Model::new(start),
-            picture: Renderer::new(size, Some(0), reflows),
+            renderer: Renderer::new(size, Some(0), reflows),
             parser: vt100::Parser::new(some(size.1), some(size.0), 500),
             now: 0,
             seq: Seq::ZERO,
@@ -91,7 +91,7 @@ impl Storm {
                 for _ in 0..=input.below(4) {
                     let (columns, rows) = input.size();
                     self.parser.screen_mut().set_size(some(rows), some(columns));
-                    self.picture.resized();
+                    self.renderer.resized();
                     self.send(Msg::Resize(columns, rows));
                 }
                 Vec::new()
@@ -116,7 +116,7 @@ impl Storm {
 
     fn perform(&mut self, effect: Effect, input: &mut RandomInput<'_>) {
         match effect {
-            Effect::Redraw => self.picture.forget(),
+            Effect::Redraw => self.renderer.forget(),
             Effect::FindFiles(query) => {
                 let found = (0..input.below(4)).map(|_| input.text()).collect();
                 drop(self.send(Msg::Files { query, found }));
@@ -160,7 +160,7 @@ impl Storm {
             let change: &[u8] = if self.alternate { b"\x1b[?1049h" } else { b"\x1b[?1049l" };
             self.parser.process(change);
         }
-        let painted = self.picture.draw(&mut self.model, Uptime(self.now));
+        let painted = self.renderer.draw(&mut self.model, Uptime(self.now));
         assert_eq!(foreign_in_picture(&painted.bytes), None);
         self.parser.process(&painted.bytes);
         if self.narrow {

@@ -4,12 +4,12 @@ use loggia_core::{Part, TaskId};
 use serde_json::Value;
 
 use crate::dialect::{Dialect, Extension, View};
-use crate::intent::{Asked, Delivery, HistoryLength, Intent, PushTarget};
+use crate::intent::{DecodedRequest, Delivery, HistoryLength, Intent, PushTarget};
 use crate::read::{Fields, Read, violation};
 use crate::refuse::WireError;
 use crate::send::{self, CoderMessages, Configuration, FILE_URI_LIMIT, MessageForm};
 
-pub(crate) fn decode(method: &str, params: &Value, extension: Extension) -> Read<Asked> {
+pub(crate) fn decode(method: &str, params: &Value, extension: Extension) -> Read<DecodedRequest> {
     let fields = Fields::of_params(params)?;
     let intent = match method {
         "message/send" => return message(&fields, None, extension),
@@ -35,7 +35,7 @@ pub(crate) fn decode(method: &str, params: &Value, extension: Extension) -> Read
         "agent/getAuthenticatedExtendedCard" => Intent::GetExtendedCard,
         _ => return Err(WireError::MethodNotFound),
     };
-    Ok(Asked { view: View { dialect: Dialect::A2a03, extension }, intent })
+    Ok(DecodedRequest { view: View { dialect: Dialect::A2a03, extension }, intent })
 }
 
 fn task(fields: &Fields<'_>) -> Read<TaskId> {
@@ -50,7 +50,11 @@ pub(crate) fn history(fields: &Fields<'_>) -> Read<HistoryLength> {
     })
 }
 
-fn message(fields: &Fields<'_>, stream: Option<Delivery>, extension: Extension) -> Read<Asked> {
+fn message(
+    fields: &Fields<'_>,
+    stream: Option<Delivery>,
+    extension: Extension,
+) -> Read<DecodedRequest> {
     const FORM: MessageForm = MessageForm {
         dialect: Dialect::A2a03,
         user: "user",

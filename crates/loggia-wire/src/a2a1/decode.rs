@@ -4,7 +4,7 @@ use loggia_core::{Part, TaskId, TaskState};
 use serde_json::Value;
 
 use crate::dialect::{Dialect, Extension, View};
-use crate::intent::{Asked, Delivery, HistoryLength, Intent, ListTasks, StatusFilter};
+use crate::intent::{DecodedRequest, Delivery, HistoryLength, Intent, ListTasks, StatusFilter};
 use crate::read::{Fields, Read, violation};
 use crate::refuse::WireError;
 use crate::send::{self, CoderMessages, Configuration, FILE_URI_LIMIT, MessageForm, is_base64};
@@ -13,11 +13,19 @@ use crate::time;
 const PAGE: usize = 50;
 const LARGEST_PAGE: usize = 100;
 
-pub(crate) fn decode(method: &str, params: &Value, extension: Extension) -> Read<Asked> {
+/// `dialect` is the version of the request, for versions that read requests as 1.0 does.
+pub(crate) fn decode(
+    dialect: Dialect,
+    method: &str,
+    params: &Value,
+    extension: Extension,
+) -> Read<DecodedRequest> {
     let fields = Fields::of_params(params)?.with_proto_names();
     let intent = match method {
-        "SendMessage" => return message(&fields, None, extension),
-        "SendStreamingMessage" => return message(&fields, Some(Delivery::Stream), extension),
+        "SendMessage" => return message(dialect, &fields, None, extension),
+        "SendStreamingMessage" => {
+            return message(dialect, &fields, Some(Delivery::Stream), extension);
+        }
         "GetTask" => Intent::GetTask { task: task(&fields, "id")?, history: history(&fields)? },
         "ListTasks" => Intent::ListTasks(list(&fields)?),
         "CancelTask" => Intent::Cancel { task: task(&fields, "id")? },
@@ -37,7 +45,7 @@ pub(crate) fn decode(method: &str, params: &Value, extension: Extension) -> Read
         "GetExtendedAgentCard" => Intent::GetExtendedCard,
         _ => return Err(WireError::MethodNotFound),
     };
-    Ok(Asked { view: View { dialect: Dialect::A2a1, extension }, intent })
+    Ok(DecodedRequest { view: View { dialect, extension }, intent })
 }
 
 fn task(fields: &Fields<'_>, name: &str) -> Read<TaskId> {
@@ -86,9 +94,14 @@ fn status(fields: &Fields<'_>) -> Read<StatusFilter> {
     })
 }
 
-fn message(fields: &Fields<'_>, stream: Option<Delivery>, extension: Extension) -> Read<Asked> {
-    const FORM: MessageForm = MessageForm {
-        dialect: Dialect::A2a1,
+fn message(
+    dialect: Dialect,
+    fields: &Fields<'_>,
+    stream: Option<Delivery>,
+    extension: Extension,
+) -> Read<DecodedRequest> {
+    let form = MessageForm {
+        dialect,
         user: "ROLE_USER",
         parts: "parts",
         part,
@@ -98,7 +111,7 @@ fn message(fields: &Fields<'_>, stream: Option<Delivery>, extension: Extension) 
         coder: CoderMessages::Extension,
     };
     let message = fields.object("message")?.ok_or_else(|| fields.missing("message"))?;
-    send::decode(&FORM, fields, &message, stream, extension)
+    send::decode(&form, fields, &message, stream, extension)
 }
 
 /// A send waits unless the client asks for an immediate answer.

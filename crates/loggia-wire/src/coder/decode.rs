@@ -66,10 +66,10 @@ fn answers(fields: &Fields<'_>) -> Read<Option<String>> {
     let mut texts = Vec::new();
     for name in given.names() {
         let text = given.text(name)?;
-        texts.push(text.ok_or_else(|| violation(fields.path("answers"), "must hold strings"))?);
+        texts.push(text.ok_or_else(|| violation(fields.path("answers"), "must contain strings"))?);
     }
     match texts.is_empty() {
-        true => Err(violation(fields.path("answers"), "must hold an answer")),
+        true => Err(violation(fields.path("answers"), "must contain an answer")),
         false => Ok(Some(texts.join("\n"))),
     }
 }

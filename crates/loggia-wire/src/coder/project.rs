@@ -16,7 +16,7 @@ use crate::project::calls::OpenCall;
 use crate::project::question::{failure_id, failure_of, published, sources_text};
 use crate::project::snapshot::TaskSnapshot;
 use crate::project::update::{ChatMessage, StatusChange, Update, value_of};
-use crate::project::{End, Notice, Step};
+use crate::project::{End, FoldedEvent, Notice};
 
 /// The kind of an event.
 #[derive(Clone, Copy)]
@@ -77,64 +77,64 @@ fn state(state: TaskState) -> &'static str {
     }
 }
 
-pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
-    let mut updates = overdue(step);
-    match &step.envelope.event {
+pub(crate) fn updates(folded: &mut FoldedEvent<'_>) -> Vec<Update> {
+    let mut updates = overdue(folded);
+    match &folded.envelope.event {
         // The client that opened or continues the task has it.
-        Event::TaskOpened { .. } | Event::TaskClosed { .. } => updates.push(state_update(step)),
+        Event::TaskOpened { .. } | Event::TaskClosed { .. } => updates.push(state_update(folded)),
         Event::PromptAccepted { .. } => {
-            let first = step.task.history.len() == 1 && !step.task.opened;
-            let waits = step.busy && !step.running;
+            let first = folded.task.history.len() == 1 && !folded.task.opened;
+            let waits = folded.busy && !folded.running;
             updates.extend(first.then_some(Update::Task));
-            updates.extend((!first && waits).then(|| state_update(step)));
+            updates.extend((!first && waits).then(|| state_update(folded)));
         }
         Event::PromptScreened { .. } => updates.push(Update::Task),
         Event::TurnStarted { .. } => {
-            updates.push(state_update(step));
-            updates.extend(notices(step));
+            updates.push(state_update(folded));
+            updates.extend(notices(folded));
         }
-        Event::TurnEnded { .. } => updates.push(state_update(step)),
+        Event::TurnEnded { .. } => updates.push(state_update(folded)),
         Event::PromptWithdrawn { .. } => {
-            updates.extend(step.task.state.is_over().then(|| state_update(step)));
+            updates.extend(folded.task.state.is_over().then(|| state_update(folded)));
         }
         Event::TextAppended { message, text, .. } => {
             let said = ChatMessage::text(message.as_str(), text);
-            updates.push(message_update(step, Kind::TextContent, said, message.as_str()));
+            updates.push(message_update(folded, Kind::TextContent, said, message.as_str()));
         }
         Event::ThoughtAppended { message, subject, text, .. } => {
             let thought = json!({ "subject": subject, "description": text });
             let said = ChatMessage::schemas(format!("{message}-thought"), vec![thought]);
-            updates.push(message_update(step, Kind::Thought, said, message.as_str()));
+            updates.push(message_update(folded, Kind::Thought, said, message.as_str()));
         }
         Event::SourcesCited { turn, sources } => {
             let said = ChatMessage::text(format!("{turn}-sources"), sources_text(sources));
-            updates.push(message_update(step, Kind::Citation, said, turn.as_str()));
+            updates.push(message_update(folded, Kind::Citation, said, turn.as_str()));
         }
         Event::CallProposed { call, .. } => {
-            let call = step.calls.get(call);
+            let call = folded.calls.get(call);
             updates.extend(
-                call.map(|call| update(step, tool_call(step, call, ToolStatus::Scheduled))),
+                call.map(|call| update(folded, tool_call(folded, call, ToolStatus::Scheduled))),
             );
         }
         Event::ApprovalAsked { call, .. } => {
-            updates.extend(step.calls.get(call).map(|call| confirmation(step, call)));
-            updates.push(waiting(step));
+            updates.extend(folded.calls.get(call).map(|call| confirmation(folded, call)));
+            updates.push(waiting(folded));
         }
         Event::ApprovalAnswered { call, .. } => {
-            updates.extend(step.calls.get(call).map(|call| confirmation(step, call)));
+            updates.extend(folded.calls.get(call).map(|call| confirmation(folded, call)));
         }
-        Event::CallStarted { call, .. } => updates.extend(started(step, call)),
-        Event::CallOutput { call, .. } => updates.extend(printed(step, call)),
-        Event::CallEnded { call, outcome } => updates.extend(ended(step, call, outcome)),
+        Event::CallStarted { call, .. } => updates.extend(started(folded, call)),
+        Event::CallOutput { call, .. } => updates.extend(printed(folded, call)),
+        Event::CallEnded { call, outcome } => updates.extend(ended(folded, call, outcome)),
         Event::ArtifactPublished { artifact, .. } => {
-            updates.push(published_update(step, artifact));
+            updates.push(published_update(folded, artifact));
         }
-        Event::NoticeRaised { .. } => updates.extend(notices(step)),
+        Event::NoticeRaised { .. } => updates.extend(notices(folded)),
         Event::PromptExpanded { command, source, text, .. } => {
             let text = Event::expansion(command, source, text);
             updates.push(notice_update(
-                step,
-                &Notice { seq: step.envelope.seq, level: Level::Info, text },
+                folded,
+                &Notice { seq: folded.envelope.seq, level: Level::Info, text },
             ));
         }
         Event::SessionOpened { .. }
@@ -150,67 +150,68 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     updates
 }
 
-fn started(step: &Step<'_>, call: &CallId) -> Vec<Update> {
-    let Some(call) = step.calls.get(call) else { return Vec::new() };
+fn started(folded: &FoldedEvent<'_>, call: &CallId) -> Vec<Update> {
+    let Some(call) = folded.calls.get(call) else { return Vec::new() };
     let mut updates = Vec::new();
     if call.answer.is_some() {
-        updates.push(update(step, tool_call(step, call, ToolStatus::Scheduled)));
+        updates.push(update(folded, tool_call(folded, call, ToolStatus::Scheduled)));
     }
-    updates.push(update(step, tool_call(step, call, ToolStatus::Executing)));
+    updates.push(update(folded, tool_call(folded, call, ToolStatus::Executing)));
     if call.answer.is_some() {
-        updates.extend(ask_again(step));
+        updates.extend(ask_again(folded));
     }
     updates
 }
 
-fn ended(step: &mut Step<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Update> {
+fn ended(folded: &mut FoldedEvent<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Update> {
     let mut updates = Vec::new();
-    if step.calls.get_mut(call).is_some_and(OpenCall::shows_last_live) {
-        updates.extend(step.calls.get(call).map(|call| live(step, call)));
+    if folded.calls.get_mut(call).is_some_and(OpenCall::shows_last_live) {
+        updates.extend(folded.calls.get(call).map(|call| live(folded, call)));
     }
-    if let Some(call) = step.calls.get(call) {
+    if let Some(call) = folded.calls.get(call) {
         let (status, response) = response(call, outcome);
-        let record = ToolCall { response: Some(response), ..tool_call(step, call, status) };
-        updates.push(update(step, record));
+        let record = ToolCall { response: Some(response), ..tool_call(folded, call, status) };
+        updates.push(update(folded, record));
         let refused = call.answer.is_some() && !call.started;
         if refused {
-            updates.extend(ask_again(step));
+            updates.extend(ask_again(folded));
         }
         // The model continues. Calls that end with their turn are followed by the end of the turn.
         let continues = refused || !matches!(outcome, CallOutcome::Cancelled { .. });
-        updates.extend((continues && step.calls.is_idle()).then(|| state_update(step)));
+        updates.extend((continues && folded.calls.is_idle()).then(|| state_update(folded)));
     }
     if let CallOutcome::Succeeded { output } = outcome {
         let artifact = output.artifact.as_ref();
-        updates.extend(artifact.map(|artifact| published_update(step, artifact)));
+        updates.extend(artifact.map(|artifact| published_update(folded, artifact)));
     }
     updates
 }
 
-fn published_update(step: &Step<'_>, artifact: &Artifact) -> Update {
-    let body = SPELLING.artifact_frame(&step.context, &published(artifact, step.published_before));
+fn published_update(folded: &FoldedEvent<'_>, artifact: &Artifact) -> Update {
+    let body =
+        SPELLING.artifact_frame(&folded.context, &published(artifact, folded.published_before));
     Update::Ready { body, ends: None }
 }
 
 /// Output that was held back and is due now.
-fn overdue(step: &mut Step<'_>) -> Vec<Update> {
-    let due = if step.running { step.calls.due(step.envelope) } else { Vec::new() };
-    due.iter().filter_map(|call| step.calls.get(call).map(|call| live(step, call))).collect()
+fn overdue(folded: &mut FoldedEvent<'_>) -> Vec<Update> {
+    let due = if folded.running { folded.calls.due(folded.envelope) } else { Vec::new() };
+    due.iter().filter_map(|call| folded.calls.get(call).map(|call| live(folded, call))).collect()
 }
 
-fn printed(step: &mut Step<'_>, call: &CallId) -> Option<Update> {
-    let at = step.envelope.at;
-    let shows = step.calls.get_mut(call)?.shows_live(at);
-    let call = step.calls.get(call).filter(|_| shows)?;
-    Some(live(step, call))
+fn printed(folded: &mut FoldedEvent<'_>, call: &CallId) -> Option<Update> {
+    let at = folded.envelope.at;
+    let shows = folded.calls.get_mut(call)?.shows_live(at);
+    let call = folded.calls.get(call).filter(|_| shows)?;
+    Some(live(folded, call))
 }
 
-fn live(step: &Step<'_>, call: &OpenCall) -> Update {
+fn live(folded: &FoldedEvent<'_>, call: &OpenCall) -> Update {
     let text = call.live().unwrap_or_default().to_owned();
     let body = json!({
         "kind": "artifact-update",
-        "taskId": step.context.task,
-        "contextId": step.context.session,
+        "taskId": folded.context.task,
+        "contextId": folded.context.session,
         "artifact": {
             "artifactId": format!("tool-{}-output", call.id),
             "parts": [a2a03::tagged_part("kind", &Part::Text { text })],
@@ -222,102 +223,102 @@ fn live(step: &Step<'_>, call: &OpenCall) -> Update {
 }
 
 /// The questions that are still open, for the stream of an answer to another one.
-fn ask_again(step: &Step<'_>) -> Vec<Update> {
-    let open = step.calls.open_questions();
-    let mut updates: Vec<Update> = open.map(|call| confirmation(step, call)).collect();
+fn ask_again(folded: &FoldedEvent<'_>) -> Vec<Update> {
+    let open = folded.calls.open_questions();
+    let mut updates: Vec<Update> = open.map(|call| confirmation(folded, call)).collect();
     if !updates.is_empty() {
-        updates.push(waiting(step));
+        updates.push(waiting(folded));
     }
     updates
 }
 
-fn confirmation(step: &Step<'_>, call: &OpenCall) -> Update {
+fn confirmation(folded: &FoldedEvent<'_>, call: &OpenCall) -> Update {
     let record = ToolCall {
         confirmation_details: Some(details(call)),
-        ..tool_call(step, call, ToolStatus::AwaitingApproval)
+        ..tool_call(folded, call, ToolStatus::AwaitingApproval)
     };
-    call_update(step, Kind::ToolCallConfirmation, record)
+    call_update(folded, Kind::ToolCallConfirmation, record)
 }
 
 /// The end of a request's stream: the task waits for an answer.
-fn waiting(step: &Step<'_>) -> Update {
-    let metadata = with_usage(step, metadata(step, Kind::StateChange));
+fn waiting(folded: &FoldedEvent<'_>) -> Update {
+    let metadata = with_usage(folded, metadata(folded, Kind::StateChange));
     let state = TaskState::InputRequired;
-    status_update(step, state, None, metadata, Some(End::InputRequired))
+    status_update(folded, state, None, metadata, Some(End::InputRequired))
 }
 
 /// The task's state, with the reason if it failed. A task with a queued prompt is not over.
-fn state_update(step: &Step<'_>) -> Update {
-    let mut metadata = metadata(step, Kind::StateChange);
-    let failure = failure_of(step);
+fn state_update(folded: &FoldedEvent<'_>) -> Update {
+    let mut metadata = metadata(folded, Kind::StateChange);
+    let failure = failure_of(folded);
     if let Some(why) = failure {
         metadata.insert("error".into(), why.into());
     }
-    let over = step.task.state.is_over().then_some(End::Terminal);
-    let metadata = if over.is_some() { with_usage(step, metadata) } else { metadata };
-    let said = failure.map(|why| ChatMessage::text(failure_id(step.task), why));
+    let over = folded.task.state.is_over().then_some(End::Terminal);
+    let metadata = if over.is_some() { with_usage(folded, metadata) } else { metadata };
+    let said = failure.map(|why| ChatMessage::text(failure_id(folded.task), why));
     let said =
-        said.or((step.task.state == TaskState::Canceled).then(|| canceled(step.context.task)));
-    status_update(step, step.task.state, said, metadata, over)
+        said.or((folded.task.state == TaskState::Canceled).then(|| canceled(folded.context.task)));
+    status_update(folded, folded.task.state, said, metadata, over)
 }
 
-fn notices<'a>(step: &'a Step<'_>) -> impl Iterator<Item = Update> + use<'a> {
-    step.notices.iter().map(|notice| notice_update(step, notice))
+fn notices<'a>(folded: &'a FoldedEvent<'_>) -> impl Iterator<Item = Update> + use<'a> {
+    folded.notices.iter().map(|notice| notice_update(folded, notice))
 }
 
-fn notice_update(step: &Step<'_>, notice: &Notice) -> Update {
-    let mut metadata = metadata(step, Kind::StateChange);
+fn notice_update(folded: &FoldedEvent<'_>, notice: &Notice) -> Update {
+    let mut metadata = metadata(folded, Kind::StateChange);
     if notice.level != Level::Info {
         metadata.insert("error".into(), notice.text.as_str().into());
     }
     let said = ChatMessage::text(notice.id(), &notice.text);
-    status_update(step, step.task.state, Some(said), metadata, None)
+    status_update(folded, folded.task.state, Some(said), metadata, None)
 }
 
 /// `trace` is the id of the model's reply that this is part of.
-fn message_update(step: &Step<'_>, kind: Kind, said: ChatMessage, trace: &str) -> Update {
-    let mut metadata = metadata(step, kind);
+fn message_update(folded: &FoldedEvent<'_>, kind: Kind, said: ChatMessage, trace: &str) -> Update {
+    let mut metadata = metadata(folded, kind);
     metadata.insert("traceId".into(), trace.into());
-    status_update(step, step.task.state, Some(said), metadata, None)
+    status_update(folded, folded.task.state, Some(said), metadata, None)
 }
 
-fn update(step: &Step<'_>, record: ToolCall) -> Update {
-    call_update(step, Kind::ToolCallUpdate, record)
+fn update(folded: &FoldedEvent<'_>, record: ToolCall) -> Update {
+    call_update(folded, Kind::ToolCallUpdate, record)
 }
 
-fn call_update(step: &Step<'_>, kind: Kind, record: ToolCall) -> Update {
+fn call_update(folded: &FoldedEvent<'_>, kind: Kind, record: ToolCall) -> Update {
     let (call, status) = (&record.request.call_id, record.status.word());
-    let id = format!("{call}-{}-{status}", step.envelope.seq);
+    let id = format!("{call}-{}-{status}", folded.envelope.seq);
     let said = ChatMessage::schemas(id, vec![value_of(&record)]);
     let withdrawn =
-        step.calls.get(&CallId::from(call.as_str())).is_some_and(OpenCall::is_withdrawn);
-    let state = if withdrawn { TaskState::InputRequired } else { step.task.state };
-    status_update(step, state, Some(said), metadata(step, kind), None)
+        folded.calls.get(&CallId::from(call.as_str())).is_some_and(OpenCall::is_withdrawn);
+    let state = if withdrawn { TaskState::InputRequired } else { folded.task.state };
+    status_update(folded, state, Some(said), metadata(folded, kind), None)
 }
 
 fn status_update(
-    step: &Step<'_>,
+    folded: &FoldedEvent<'_>,
     state: TaskState,
     message: Option<ChatMessage>,
     metadata: Map<String, Value>,
     ends: Option<End>,
 ) -> Update {
     let status = StatusChange { state, message, about: None, ends };
-    let mut body = SPELLING.status_frame(&step.context, &status);
+    let mut body = SPELLING.status_frame(&folded.context, &status);
     body["metadata"] = Value::Object(metadata);
     Update::Ready { body, ends }
 }
 
-fn metadata(step: &Step<'_>, kind: Kind) -> Map<String, Value> {
+fn metadata(folded: &FoldedEvent<'_>, kind: Kind) -> Map<String, Value> {
     let mut metadata = Map::new();
     metadata.insert(CODER_AGENT.into(), json!({ "kind": kind.word() }));
-    metadata.insert("model".into(), step.context.model.into());
+    metadata.insert("model".into(), folded.context.model.into());
     metadata
 }
 
 /// Adds the cost of the turn's last reply.
-fn with_usage(step: &Step<'_>, mut metadata: Map<String, Value>) -> Map<String, Value> {
-    if let Some(usage) = step.usage {
+fn with_usage(folded: &FoldedEvent<'_>, mut metadata: Map<String, Value>) -> Map<String, Value> {
+    if let Some(usage) = folded.usage {
         let total = usage.input_tokens.saturating_add(usage.output_tokens);
         metadata.insert(
             "usageMetadata".into(),
@@ -332,9 +333,9 @@ fn with_usage(step: &Step<'_>, mut metadata: Map<String, Value>) -> Map<String, 
     metadata
 }
 
-fn tool_call(step: &Step<'_>, call: &OpenCall, status: ToolStatus) -> ToolCall {
-    let prompt = step.prompt.map(PromptId::as_str).unwrap_or_default();
-    record(call, status, step.context.task.as_str(), prompt)
+fn tool_call(folded: &FoldedEvent<'_>, call: &OpenCall, status: ToolStatus) -> ToolCall {
+    let prompt = folded.prompt.map(PromptId::as_str).unwrap_or_default();
+    record(call, status, folded.context.task.as_str(), prompt)
 }
 
 fn awaiting(call: &OpenCall, task: &str) -> ToolCall {

@@ -100,13 +100,13 @@ fn edit(fields: &Fields<'_>) -> Read<Option<Edit>> {
     let details = match (nested, direct) {
         (Some(_), Some(_)) => {
             let name = spelling(fields, "file_details", "fileDetails");
-            return Err(violation(fields.path(name), "is there twice"));
+            return Err(violation(fields.path(name), "is duplicated"));
         }
         (Some(nested), None) => {
             let only = |name: &String| ["file_details", "fileDetails"].contains(&name.as_str());
             if !nested.names().all(only) {
                 let at = fields.path(spelling(fields, "modified_details", "modifiedDetails"));
-                return Err(violation(at, "may only hold file_details"));
+                return Err(violation(at, "may only contain file_details"));
             }
             both(&nested, "file_details", "fileDetails")?
         }
@@ -114,7 +114,7 @@ fn edit(fields: &Fields<'_>) -> Read<Option<Edit>> {
     };
     let Some(details) = details else { return Ok(None) };
     if !details.names().all(|name| name == "new_content" || name == "newContent") {
-        let why = "may only hold new_content: the file stays the one shown";
+        let why = "may only contain new_content: the file stays the one shown";
         return Err(violation(details.at(), why));
     }
     let content = match details.text("new_content")? {

@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{STREAM, name, request};
 use crate::dialect::View;
 use crate::intent::{
-    AgentSettings, Answers, Asked, Delivery, HistoryLength, Intent, Prompt, PushTarget,
+    AgentSettings, Answers, DecodedRequest, Delivery, HistoryLength, Intent, Prompt, PushTarget,
 };
 use crate::jsonrpc::Call;
 use crate::read::{Fields, Read, violation};
@@ -35,9 +35,9 @@ pub struct DecodeOptions<'a> {
     pub send: Delivery,
 }
 
-pub fn decode(call: &Call, options: DecodeOptions<'_>) -> Result<Asked, WireError> {
+pub fn decode(call: &Call, options: DecodeOptions<'_>) -> Result<DecodedRequest, WireError> {
     let fields = Fields::of_params(&call.params)?;
-    let task = || fields.needed_id("id").map(|word| options.task(word));
+    let task = || fields.needed_id("id").map(|sent_id| options.task(sent_id));
     let intent = match call.method.as_str() {
         "tasks/send" => sent(&call.params, &fields, options, options.send)?,
         "tasks/sendSubscribe" | STREAM => sent(&call.params, &fields, options, Delivery::Stream)?,
@@ -52,20 +52,26 @@ pub fn decode(call: &Call, options: DecodeOptions<'_>) -> Result<Asked, WireErro
         "tasks/pushNotification/get" => Intent::GetPush { task: task()?, config: None },
         _ => return Err(WireError::MethodNotFound),
     };
-    Ok(Asked { view: View::LEGACY, intent })
+    Ok(DecodedRequest { view: View::LEGACY, intent })
 }
 
 /// Decodes the parameters of `tasks/sendSubscribe` without an envelope.
-pub fn decode_bare(params: &Value, options: DecodeOptions<'_>) -> Result<Asked, WireError> {
+pub fn decode_bare(
+    params: &Value,
+    options: DecodeOptions<'_>,
+) -> Result<DecodedRequest, WireError> {
     let fields = Fields::of_params(params)?;
-    Ok(Asked { view: View::LEGACY, intent: sent(params, &fields, options, Delivery::Stream)? })
+    Ok(DecodedRequest {
+        view: View::LEGACY,
+        intent: sent(params, &fields, options, Delivery::Stream)?,
+    })
 }
 
 impl DecodeOptions<'_> {
-    fn task(&self, word: &str) -> TaskId {
+    fn task(&self, sent_id: &str) -> TaskId {
         match self.ids {
-            TaskIds::OfClient(owner) => name::task(owner, word),
-            TaskIds::OfServer => word.into(),
+            TaskIds::OfClient(owner) => name::task(owner, sent_id),
+            TaskIds::OfServer => sent_id.into(),
         }
     }
 }
@@ -95,7 +101,7 @@ fn sent(
     let context = context.as_ref().map(|value| Fields::of("context", value)).transpose()?;
     let repository = context.as_ref().map(repository::read).transpose()?.flatten();
     if let Some(context) = &context {
-        parts.extend(told(context, repository.is_some()));
+        parts.extend(context_part(context, repository.is_some()));
     }
     send::check_text(&parts_at, &parts)?;
     let push = fields.object("pushNotification")?;
@@ -135,7 +141,7 @@ fn history(fields: &Fields<'_>) -> Read<HistoryLength> {
 }
 
 /// Members of the context that do not describe the repository are for the agent to read.
-fn told(context: &Fields<'_>, cloned: bool) -> Option<Part> {
+fn context_part(context: &Fields<'_>, cloned: bool) -> Option<Part> {
     let ours = |name: &str| cloned && repository::MEMBERS.contains(&name);
     let names = context.names().filter(|name| !ours(name));
     let pairs = names.filter_map(|name| Some((name.clone(), context.get(name)?.clone())));
@@ -148,7 +154,7 @@ fn parts(message: &Fields<'_>) -> Read<Vec<Part>> {
     match (items.is_empty(), message.object("content")?) {
         (true, Some(content)) => Ok(vec![content_part(&content, message.get("content"))?]),
         (true, None) if message.get("parts").is_none() => Err(message.missing("parts")),
-        (true, None) => Err(violation(message.path("parts"), "must hold at least one part")),
+        (true, None) => Err(violation(message.path("parts"), "must contain at least one part")),
         (false, _) => items.into_iter().map(|(at, value)| part(&Fields::of(at, value)?)).collect(),
     }
 }

@@ -4,19 +4,19 @@
 use loggia_core::{SessionId, TaskId};
 use sha2::{Digest, Sha256};
 
-pub fn task(owner: &str, word: &str) -> TaskId {
-    TaskId::from(digest("task", owner, word))
+pub fn task(owner: &str, sent_id: &str) -> TaskId {
+    TaskId::from(digest("task", owner, sent_id))
 }
 
 /// The session of a client's session name that is no session id.
-pub fn session(owner: &str, word: &str) -> SessionId {
-    SessionId::from(digest("session", owner, word))
+pub fn session(owner: &str, sent_id: &str) -> SessionId {
+    SessionId::from(digest("session", owner, sent_id))
 }
 
 /// Each text has its length first, so that no two different pairs have the same bytes.
-fn digest(kind: &str, owner: &str, word: &str) -> uuid::Uuid {
+fn digest(kind: &str, owner: &str, sent_id: &str) -> uuid::Uuid {
     let mut hash = Sha256::new();
-    for text in ["loggia tasks", kind, owner, word] {
+    for text in ["loggia tasks", kind, owner, sent_id] {
         hash.update((text.len() as u64).to_be_bytes());
         hash.update(text.as_bytes());
     }

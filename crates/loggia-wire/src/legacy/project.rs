@@ -1,6 +1,6 @@
-//! Frames and answers of the legacy service: the members of A2A 0.1 and of the services built on it, together. The state
-//! is in `state` and in `status.state`, with the agent's message beside each. A task has the id that its client gave it; a task of another protocol has
-//! its own.
+//! Frames and answers of the legacy service: the members of A2A 0.1 and of the services built on it, together. The
+//! state is in `state` and in `status.state`, with the agent's message beside each. A task has the id that its client
+//! gave it; a task of another protocol has its own.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;

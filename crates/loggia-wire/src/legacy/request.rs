@@ -18,7 +18,7 @@ const REWRITTEN: &str = "urn:loggia:tasks:rewritten:v1";
 const WITHHELD: &str = "urn:loggia:tasks:withheld:v1";
 
 /// The members by which two requests under the same id are compared.
-const TELLING: &[&str] = &["message", "context", "metadata", "sessionId"];
+const COMPARED: &[&str] = &["message", "context", "metadata", "sessionId"];
 
 /// A webhook may contain secrets, and every reader sees a prompt's metadata.
 const SECRET: &str = "pushNotification";
@@ -35,7 +35,7 @@ pub fn of_content(content: &Content) -> Option<&Value> {
 }
 
 /// The client's id for the task that this prompt begins.
-pub fn word(content: &Content) -> Option<&str> {
+pub fn sent_task_id(content: &Content) -> Option<&str> {
     of_content(content)?.get("id")?.as_str()
 }
 
@@ -44,7 +44,7 @@ pub fn word(content: &Content) -> Option<&str> {
 pub fn of_task(view: &TaskView) -> Option<&Value> {
     let Some(Exchange::Prompt { content, origin, .. }) = view.history.first() else { return None };
     let owner = origin.principal.as_deref()?;
-    (name::task(owner, word(content)?) == view.id).then(|| of_content(content)).flatten()
+    (name::task(owner, sent_task_id(content)?) == view.id).then(|| of_content(content)).flatten()
 }
 
 /// The id that its client gave a task; None for a task of another protocol.
@@ -61,7 +61,7 @@ pub fn rewrite(content: &mut Content, text: &str) {
     if let (Some(role), Some(message)) = (role, request.get_mut("message")) {
         message["role"] = role;
     }
-    metadata.insert(REWRITTEN.to_owned(), digest(&essence("message", sent)).into());
+    metadata.insert(REWRITTEN.to_owned(), digest(&normalized("message", sent)).into());
 }
 
 /// What is kept of a rejected message: its ids, and none of its text.
@@ -69,14 +69,14 @@ pub fn withheld(content: Content) -> Content {
     let metadata = of_content(&content).map(|request| {
         let name = |name: &str| Some((name.to_owned(), request.get(name)?.clone()));
         let names: Map<String, Value> = ["id", "sessionId"].into_iter().filter_map(name).collect();
-        json!({ REQUEST: names, WITHHELD: digest(&Some(telling(request))) })
+        json!({ REQUEST: names, WITHHELD: digest(&Some(compared_members(request))) })
     });
     Content { parts: Vec::new(), metadata, ..content }
 }
 
-fn telling(request: &Value) -> Value {
-    let member = |name: &&str| essence(name, request.get(*name).cloned());
-    TELLING.iter().map(|name| member(name).unwrap_or_default()).collect()
+fn compared_members(request: &Value) -> Value {
+    let member = |name: &&str| normalized(name, request.get(*name).cloned());
+    COMPARED.iter().map(|name| member(name).unwrap_or_default()).collect()
 }
 
 /// How a request differs from an earlier one under the same id. The message's own id is ignored: a client
@@ -85,7 +85,7 @@ pub fn difference(before: &Content, now: &Content) -> Option<Violation> {
     let mark = |name: &str| before.metadata.as_ref().and_then(|metadata| metadata.get(name));
     let (rewritten, withheld) = (mark(REWRITTEN), mark(WITHHELD));
     let differs = |name: &str, before: &Value, now: &Value| {
-        let [then, now] = [before, now].map(|sent| essence(name, sent.get(name).cloned()));
+        let [then, now] = [before, now].map(|sent| normalized(name, sent.get(name).cloned()));
         match rewritten.filter(|_| name == "message") {
             Some(sent) => *sent != digest(&now),
             None => then != now,
@@ -93,14 +93,14 @@ pub fn difference(before: &Content, now: &Content) -> Option<Violation> {
     };
     let field = match (of_content(before), of_content(now)) {
         (Some(_), Some(now)) if withheld.is_some() => {
-            let same = withheld.is_some_and(|sent| *sent == digest(&Some(telling(now))));
+            let same = withheld.is_some_and(|sent| *sent == digest(&Some(compared_members(now))));
             if same {
                 return None;
             }
             "message"
         }
         (Some(before), Some(now)) => {
-            TELLING.iter().copied().find(|name| differs(name, before, now))?
+            COMPARED.iter().copied().find(|name| differs(name, before, now))?
         }
         (_, None) | (None, _) => "id",
     };
@@ -109,7 +109,7 @@ pub fn difference(before: &Content, now: &Content) -> Option<Violation> {
 }
 
 /// A member in a normal form.
-fn essence(name: &str, value: Option<Value>) -> Option<Value> {
+fn normalized(name: &str, value: Option<Value>) -> Option<Value> {
     let mut value = value.filter(|value| !value.is_null())?;
     plain_numbers(&mut value);
     match (name, &mut value) {

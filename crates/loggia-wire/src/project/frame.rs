@@ -36,7 +36,7 @@ pub struct Frame {
     pub body: Value,
     pub ends: Option<End>,
     /// Contained in every later snapshot of the task.
-    pub stays: bool,
+    pub is_in_snapshot: bool,
     /// The whole task, not an update of it.
     pub whole: bool,
 }

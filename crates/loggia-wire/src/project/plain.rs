@@ -8,41 +8,41 @@ use super::question::{
     PARAGRAPH, failure_id, failure_of, published, question_text, response_id, sources_text,
 };
 use super::update::{ArtifactChunk, ChatMessage, StatusChange, Update};
-use super::{End, ResponsePart, Setup, Step};
+use super::{End, FoldedEvent, ResponsePart, Setup};
 
-pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
-    match &step.envelope.event {
+pub(crate) fn updates(folded: &mut FoldedEvent<'_>) -> Vec<Update> {
+    match &folded.envelope.event {
         Event::TaskOpened { .. } | Event::PromptScreened { .. } => vec![Update::Task],
         Event::PromptAccepted { .. } => [Update::Task]
             .into_iter()
-            .chain(waits_again(step).then(|| state_update(step)))
+            .chain(waits_again(folded).then(|| state_update(folded)))
             .collect(),
         Event::TurnStarted { .. } => {
-            [state_update(step)].into_iter().chain(notices(step)).collect()
+            [state_update(folded)].into_iter().chain(notices(folded)).collect()
         }
-        Event::TaskClosed { .. } => vec![state_update(step)],
+        Event::TaskClosed { .. } => vec![state_update(folded)],
         Event::PromptWithdrawn { .. } => {
-            step.task.state.is_over().then(|| state_update(step)).into_iter().collect()
+            folded.task.state.is_over().then(|| state_update(folded)).into_iter().collect()
         }
         Event::TextAppended { message, text, .. } => {
-            respond(step, ResponsePart::Reply(message.clone()), text).into_iter().collect()
+            respond(folded, ResponsePart::Reply(message.clone()), text).into_iter().collect()
         }
         Event::SourcesCited { sources, .. } => {
-            respond(step, ResponsePart::Sources, &sources_text(sources)).into_iter().collect()
+            respond(folded, ResponsePart::Sources, &sources_text(sources)).into_iter().collect()
         }
-        Event::ApprovalAsked { .. } => asked(step).into_iter().collect(),
-        Event::CallStarted { call, .. } => started(step, call),
-        Event::CallEnded { call, outcome } => ended(step, call, outcome),
+        Event::ApprovalAsked { .. } => asked(folded).into_iter().collect(),
+        Event::CallStarted { call, .. } => started(folded, call),
+        Event::CallEnded { call, outcome } => ended(folded, call, outcome),
         Event::ArtifactPublished { artifact, .. } => {
-            vec![Update::Artifact(published(artifact, step.published_before))]
+            vec![Update::Artifact(published(artifact, folded.published_before))]
         }
-        Event::NoticeRaised { .. } => notices(step).collect(),
+        Event::NoticeRaised { .. } => notices(folded).collect(),
         Event::PromptExpanded { command, source, text, .. } => {
-            vec![progress(step, "notice", &Event::expansion(command, source, text))]
+            vec![progress(folded, "notice", &Event::expansion(command, source, text))]
         }
         Event::TurnEnded { .. } => {
-            let mut updates: Vec<Update> = response_end(step).into_iter().collect();
-            updates.push(state_update(step));
+            let mut updates: Vec<Update> = response_end(folded).into_iter().collect();
+            updates.push(state_update(folded));
             updates
         }
         Event::SessionOpened { .. }
@@ -62,10 +62,10 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
 }
 
 /// The next text of the turn's response.
-fn respond(step: &mut Step<'_>, from: ResponsePart, text: &str) -> Option<Update> {
-    let turn = step.turn?;
-    let before = step.response.replace(from);
-    let continues = before == *step.response && before != Some(ResponsePart::Sources);
+fn respond(folded: &mut FoldedEvent<'_>, from: ResponsePart, text: &str) -> Option<Update> {
+    let turn = folded.turn?;
+    let before = folded.response.replace(from);
+    let continues = before == *folded.response && before != Some(ResponsePart::Sources);
     let text = match (&before, continues) {
         (None, _) | (_, true) => text.to_owned(),
         (Some(_), false) => format!("{PARAGRAPH}{text}"),
@@ -79,8 +79,8 @@ fn respond(step: &mut Step<'_>, from: ResponsePart, text: &str) -> Option<Update
     }))
 }
 
-fn response_end(step: &Step<'_>) -> Option<Update> {
-    let turn = step.turn.filter(|_| step.response.is_some())?;
+fn response_end(folded: &FoldedEvent<'_>) -> Option<Update> {
+    let turn = folded.turn.filter(|_| folded.response.is_some())?;
     Some(Update::Artifact(ArtifactChunk {
         id: response_id(turn),
         name: "response".to_owned(),
@@ -93,19 +93,19 @@ fn response_end(step: &Step<'_>) -> Option<Update> {
 
 /// A task that was over has to wait for its next turn. A stream that began earlier gets no task frame, so it needs a
 /// status update.
-pub(super) fn waits_again(step: &Step<'_>) -> bool {
-    step.was_over && step.busy
+pub(super) fn waits_again(folded: &FoldedEvent<'_>) -> bool {
+    folded.was_over && folded.busy
 }
 
 /// One question at a time: text can only answer the question that was shown.
-fn asked(step: &Step<'_>) -> Option<Update> {
-    (step.calls.open_questions().count() == 1).then(|| waiting(step)).flatten()
+fn asked(folded: &FoldedEvent<'_>) -> Option<Update> {
+    (folded.calls.open_questions().count() == 1).then(|| waiting(folded)).flatten()
 }
 
-fn waiting(step: &Step<'_>) -> Option<Update> {
+fn waiting(folded: &FoldedEvent<'_>) -> Option<Update> {
     Some(Update::Status(StatusChange {
         state: TaskState::InputRequired,
-        message: Some(open_question(step.calls, step.setup)?),
+        message: Some(open_question(folded.calls, folded.setup)?),
         about: None,
         ends: Some(End::InputRequired),
     }))
@@ -118,25 +118,25 @@ pub(super) fn open_question(calls: &Calls, setup: &Setup) -> Option<ChatMessage>
     Some(ChatMessage::text(asked.approval.as_str(), question_text(call, asked, setup)))
 }
 
-fn started(step: &mut Step<'_>, call: &CallId) -> Vec<Update> {
-    let Some(call) = step.calls.get_mut(call) else { return Vec::new() };
+fn started(folded: &mut FoldedEvent<'_>, call: &CallId) -> Vec<Update> {
+    let Some(call) = folded.calls.get_mut(call) else { return Vec::new() };
     let (title, answered) = (call.title.clone(), call.answer.is_some());
     let mut updates = vec![match &call.details {
         // The client that answered knows the question.
-        Details::Question { .. } => state_update(step),
+        Details::Question { .. } => state_update(folded),
         Details::Execute { .. }
         | Details::Edit(_)
         | Details::Mcp { .. }
-        | Details::Generic { .. } => progress(step, "started", &title),
+        | Details::Generic { .. } => progress(folded, "started", &title),
     }];
     if answered {
-        updates.extend(waiting(step));
+        updates.extend(waiting(folded));
     }
     updates
 }
 
-fn ended(step: &mut Step<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Update> {
-    let Some(open) = step.calls.get_mut(call) else { return Vec::new() };
+fn ended(folded: &mut FoldedEvent<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Update> {
+    let Some(open) = folded.calls.get_mut(call) else { return Vec::new() };
     let (title, refused) = (open.title.clone(), open.answer.is_some() && !open.started);
     let withdrawn = open.is_withdrawn();
     match outcome {
@@ -144,21 +144,21 @@ fn ended(step: &mut Step<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Updat
             let change = output.diff.as_ref().map(|diff| change(call, diff));
             let piece = output.artifact.as_ref();
             let piece =
-                piece.map(|piece| Update::Artifact(published(piece, step.published_before)));
+                piece.map(|piece| Update::Artifact(published(piece, folded.published_before)));
             change.into_iter().chain(piece).collect()
         }
         CallOutcome::Failed { failure } => {
-            vec![progress(step, "failed", &format!("{title} failed: {}", failure.message))]
+            vec![progress(folded, "failed", &format!("{title} failed: {}", failure.message))]
         }
         CallOutcome::Cancelled { reason } => {
             let (id, text) = (
-                format!("cancelled-{}", step.envelope.seq),
+                format!("cancelled-{}", folded.envelope.seq),
                 format!("{title} was not done: {reason}"),
             );
-            let state = if withdrawn { TaskState::InputRequired } else { step.task.state };
+            let state = if withdrawn { TaskState::InputRequired } else { folded.task.state };
             let mut updates = vec![line_in(state, id, &text)];
             if refused {
-                updates.extend(waiting(step));
+                updates.extend(waiting(folded));
             }
             updates
         }
@@ -179,17 +179,17 @@ pub(super) fn change_id(call: &CallId) -> String {
     format!("change-{call}")
 }
 
-fn notices<'a>(step: &'a Step<'_>) -> impl Iterator<Item = Update> + use<'a> {
-    step.notices.iter().map(|notice| line(step, notice.id(), &notice.text))
+fn notices<'a>(folded: &'a FoldedEvent<'_>) -> impl Iterator<Item = Update> + use<'a> {
+    folded.notices.iter().map(|notice| line(folded, notice.id(), &notice.text))
 }
 
-fn progress(step: &Step<'_>, what: &str, text: &str) -> Update {
-    line(step, format!("{what}-{}", step.envelope.seq), text)
+fn progress(folded: &FoldedEvent<'_>, what: &str, text: &str) -> Update {
+    line(folded, format!("{what}-{}", folded.envelope.seq), text)
 }
 
 /// A line of progress. It ends with a newline because some clients concatenate the lines.
-fn line(step: &Step<'_>, id: String, text: &str) -> Update {
-    line_in(step.task.state, id, text)
+fn line(folded: &FoldedEvent<'_>, id: String, text: &str) -> Update {
+    line_in(folded.task.state, id, text)
 }
 
 fn line_in(state: TaskState, id: String, text: &str) -> Update {
@@ -202,12 +202,12 @@ fn line_in(state: TaskState, id: String, text: &str) -> Update {
 }
 
 /// The task's state, with the reason if it failed. A task with a queued prompt is not over.
-fn state_update(step: &Step<'_>) -> Update {
-    let failure = failure_of(step);
+fn state_update(folded: &FoldedEvent<'_>) -> Update {
+    let failure = failure_of(folded);
     Update::Status(StatusChange {
-        state: step.task.state,
-        message: failure.map(|why| ChatMessage::text(failure_id(step.task), why)),
+        state: folded.task.state,
+        message: failure.map(|why| ChatMessage::text(failure_id(folded.task), why)),
         about: None,
-        ends: step.task.state.is_over().then_some(End::Terminal),
+        ends: folded.task.state.is_over().then_some(End::Terminal),
     })
 }

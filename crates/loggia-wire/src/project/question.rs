@@ -6,7 +6,7 @@ use loggia_core::{Artifact, Details, Event, Exchange, Source, TaskView, TurnId, 
 
 use super::calls::{OpenCall, PendingApproval};
 use super::update::ArtifactChunk;
-use super::{Setup, Step};
+use super::{FoldedEvent, Setup};
 
 /// A question for clients without the extension: everything that would run, the possible answers, and how to give
 /// them.
@@ -99,11 +99,11 @@ pub(crate) fn failure_id(task: &TaskView) -> String {
 }
 
 /// Why the turn that ends with this event failed, if it did.
-pub(crate) fn failure_of<'a>(step: &Step<'a>) -> Option<&'a str> {
+pub(crate) fn failure_of<'a>(folded: &FoldedEvent<'a>) -> Option<&'a str> {
     let failed = matches!(
-        &step.envelope.event,
+        &folded.envelope.event,
         Event::TurnEnded { outcome: TurnOutcome::Failed { .. } | TurnOutcome::Interrupted, .. }
             | Event::PromptScreened { .. }
     );
-    if failed { step.task.failure.as_deref() } else { None }
+    if failed { folded.task.failure.as_deref() } else { None }
 }

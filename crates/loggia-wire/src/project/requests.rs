@@ -55,7 +55,7 @@ impl Requests {
         self.waiting.insert(task.clone(), WaitingTask { since, answered: false });
     }
 
-    /// Records where the stream begins of the request that this event is.
+    /// Records where the stream of this request begins.
     pub fn apply(&mut self, task: &TaskId, envelope: &Envelope) {
         let before = FrameId { seq: Seq(envelope.seq.0.saturating_sub(1)), k: u32::MAX };
         match &envelope.event {

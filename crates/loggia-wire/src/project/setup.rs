@@ -1,4 +1,4 @@
-//! How a session is set up, and what clients have not been told about it yet.
+//! How a session is set up, and changes that clients have not received yet.
 
 use std::collections::VecDeque;
 
@@ -56,8 +56,8 @@ impl Notice {
     }
 }
 
-/// What was raised or changed while no turn was open. It is sent when the next turn starts, so that the client of
-/// that turn sees it.
+/// Notices and changes of settings while no turn was open. They are sent when the next turn starts, so that the client of
+/// that turn sees them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Pending {
     /// The newest, at most [`MOST_PENDING`].
@@ -66,12 +66,12 @@ pub(super) struct Pending {
 }
 
 impl Pending {
-    /// The notices to send with this event. `heard`: a client reads the frames of a notice that is raised now.
-    pub fn notices(&mut self, envelope: &Envelope, heard: bool) -> Vec<Notice> {
+    /// The notices to send with this event. `has_reader`: a client reads the frames of a notice that is raised now.
+    pub fn notices(&mut self, envelope: &Envelope, has_reader: bool) -> Vec<Notice> {
         match &envelope.event {
             Event::NoticeRaised { level, text } => {
                 let notice = Notice { seq: envelope.seq, level: *level, text: text.clone() };
-                if heard {
+                if has_reader {
                     return vec![notice];
                 }
                 self.notices.push_back(notice);

@@ -11,63 +11,63 @@ use super::calls::{Calls, OpenCall};
 use super::plain::waits_again;
 use super::question::{failure_id, published, response_id, response_text, sources_text};
 use super::update::{ArtifactChunk, ChatMessage, StatusChange, Update, value_of};
-use super::{End, Notice, Step};
+use super::{End, FoldedEvent, Notice};
 use crate::devtool::schema::{
     AgentThought, ConfirmationRequest, ErrorDetails, ToolCall, ToolCallStatus, ToolOutput, object,
 };
 use crate::devtool::{EventKind, EventMetadata, QuestionMetadata};
 
-pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
-    let mut updates = overdue(step);
-    match &step.envelope.event {
+pub(crate) fn updates(folded: &mut FoldedEvent<'_>) -> Vec<Update> {
+    let mut updates = overdue(folded);
+    match &folded.envelope.event {
         // The stream of a message begins with the task.
         Event::TaskOpened { .. } | Event::PromptAccepted { .. } | Event::PromptScreened { .. } => {
             updates.insert(0, Update::Task);
-            let accepted = matches!(step.envelope.event, Event::PromptAccepted { .. });
-            updates.extend((accepted && waits_again(step)).then(|| state_update(step)));
+            let accepted = matches!(folded.envelope.event, Event::PromptAccepted { .. });
+            updates.extend((accepted && waits_again(folded)).then(|| state_update(folded)));
         }
         Event::TurnStarted { .. } | Event::TaskClosed { .. } => {
-            updates.push(state_update(step));
-            updates.extend(notices(step));
+            updates.push(state_update(folded));
+            updates.extend(notices(folded));
         }
         Event::PromptWithdrawn { .. } => {
-            updates.extend(step.task.state.is_over().then(|| state_update(step)));
+            updates.extend(folded.task.state.is_over().then(|| state_update(folded)));
         }
         Event::TextAppended { message, text, .. } => {
             updates.push(message_update(
-                step,
+                folded,
                 EventKind::TextContent,
                 ChatMessage::text(message.as_str(), text),
             ));
         }
         Event::SourcesCited { turn, sources } => {
             let message = ChatMessage::text(format!("{turn}-sources"), sources_text(sources));
-            updates.push(message_update(step, EventKind::TextContent, message));
+            updates.push(message_update(folded, EventKind::TextContent, message));
         }
         Event::ThoughtAppended { message, subject, text, .. } => {
             let thought = AgentThought { subject: subject.clone(), description: text.clone() };
             let id = format!("{message}-thought");
             let message = ChatMessage::schemas(id, vec![value_of(&thought)]);
-            updates.push(message_update(step, EventKind::Thought, message));
+            updates.push(message_update(folded, EventKind::Thought, message));
         }
-        Event::ApprovalAsked { call, .. } => updates.extend(asked(step, call)),
-        Event::CallStarted { call, .. } => updates.extend(started(step, call)),
-        Event::CallOutput { call, .. } => updates.extend(printed(step, call)),
-        Event::CallEnded { call, outcome } => updates.extend(ended(step, call, outcome)),
+        Event::ApprovalAsked { call, .. } => updates.extend(asked(folded, call)),
+        Event::CallStarted { call, .. } => updates.extend(started(folded, call)),
+        Event::CallOutput { call, .. } => updates.extend(printed(folded, call)),
+        Event::CallEnded { call, outcome } => updates.extend(ended(folded, call, outcome)),
         Event::ArtifactPublished { artifact, .. } => {
-            updates.push(Update::Artifact(published(artifact, step.published_before)));
+            updates.push(Update::Artifact(published(artifact, folded.published_before)));
         }
-        Event::NoticeRaised { .. } => updates.extend(notices(step)),
+        Event::NoticeRaised { .. } => updates.extend(notices(folded)),
         Event::PromptExpanded { command, source, text, .. } => {
             let text = Event::expansion(command, source, text);
             updates.push(notice_update(
-                step,
-                &Notice { seq: step.envelope.seq, level: Level::Info, text },
+                folded,
+                &Notice { seq: folded.envelope.seq, level: Level::Info, text },
             ));
         }
         Event::TurnEnded { .. } => {
-            updates.extend(whole_response(step));
-            updates.push(state_update(step));
+            updates.extend(whole_response(folded));
+            updates.push(state_update(folded));
         }
         Event::SessionOpened { .. }
         | Event::SettingsChanged { .. }
@@ -85,44 +85,44 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
 }
 
 /// Output that was held back and is due now, whatever the event is.
-fn overdue(step: &mut Step<'_>) -> Vec<Update> {
-    let due = if step.running { step.calls.due(step.envelope) } else { Vec::new() };
-    let (state, seq) = (step.task.state, step.envelope.seq);
-    let calls = due.iter().filter_map(|call| step.calls.get(call));
+fn overdue(folded: &mut FoldedEvent<'_>) -> Vec<Update> {
+    let due = if folded.running { folded.calls.due(folded.envelope) } else { Vec::new() };
+    let (state, seq) = (folded.task.state, folded.envelope.seq);
+    let calls = due.iter().filter_map(|call| folded.calls.get(call));
     calls.map(|call| update(seq, state, call, executing(call))).collect()
 }
 
-fn asked(step: &mut Step<'_>, call: &CallId) -> Vec<Update> {
+fn asked(folded: &mut FoldedEvent<'_>, call: &CallId) -> Vec<Update> {
     // The change of state is the frame after this one.
-    let alone = step.calls.open_questions().count() < 2;
+    let alone = folded.calls.open_questions().count() < 2;
     let state = if alone { TaskState::Working } else { TaskState::InputRequired };
-    let Some(call) = step.calls.get_mut(call) else { return Vec::new() };
+    let Some(call) = folded.calls.get_mut(call) else { return Vec::new() };
     call.announced = true;
-    let pending = update(step.envelope.seq, state, call, pending(call));
-    [Some(pending), waiting(step.calls)].into_iter().flatten().collect()
+    let pending = update(folded.envelope.seq, state, call, pending(call));
+    [Some(pending), waiting(folded.calls)].into_iter().flatten().collect()
 }
 
-fn started(step: &mut Step<'_>, call: &CallId) -> Vec<Update> {
-    let (state, seq) = (step.task.state, step.envelope.seq);
-    let Some(call) = step.calls.get_mut(call) else { return Vec::new() };
+fn started(folded: &mut FoldedEvent<'_>, call: &CallId) -> Vec<Update> {
+    let (state, seq) = (folded.task.state, folded.envelope.seq);
+    let Some(call) = folded.calls.get_mut(call) else { return Vec::new() };
     let mut updates: Vec<Update> = announced(seq, state, call).into_iter().collect();
     updates.push(update(seq, state, call, executing(call)));
     if call.answer.is_some() {
-        updates.extend(ask_again(step.calls, seq));
+        updates.extend(ask_again(folded.calls, seq));
     }
     updates
 }
 
-fn printed(step: &mut Step<'_>, call: &CallId) -> Option<Update> {
-    let (state, at, seq) = (step.task.state, step.envelope.at, step.envelope.seq);
-    let call = step.calls.get_mut(call)?;
+fn printed(folded: &mut FoldedEvent<'_>, call: &CallId) -> Option<Update> {
+    let (state, at, seq) = (folded.task.state, folded.envelope.at, folded.envelope.seq);
+    let call = folded.calls.get_mut(call)?;
     call.shows_live(at).then(|| update(seq, state, call, executing(call)))
 }
 
-fn ended(step: &mut Step<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Update> {
-    let (state, seq) = (step.task.state, step.envelope.seq);
+fn ended(folded: &mut FoldedEvent<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Update> {
+    let (state, seq) = (folded.task.state, folded.envelope.seq);
     let mut updates = Vec::new();
-    if let Some(call) = step.calls.get_mut(call) {
+    if let Some(call) = folded.calls.get_mut(call) {
         if call.shows_last_live() {
             updates.push(update(seq, state, call, executing(call)));
         }
@@ -131,13 +131,13 @@ fn ended(step: &mut Step<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Updat
         updates.push(update(seq, state, call, finished(call, outcome)));
         let refused = call.answer.is_some() && !call.started;
         if refused {
-            updates.extend(ask_again(step.calls, seq));
+            updates.extend(ask_again(folded.calls, seq));
         }
     }
     if let CallOutcome::Succeeded { output } = outcome {
         let piece = output.artifact.as_ref();
         updates
-            .extend(piece.map(|piece| Update::Artifact(published(piece, step.published_before))));
+            .extend(piece.map(|piece| Update::Artifact(published(piece, folded.published_before))));
     }
     updates
 }
@@ -272,23 +272,23 @@ fn edited_input(call: &OpenCall) -> Value {
     input
 }
 
-fn message_update(step: &Step<'_>, kind: EventKind, message: ChatMessage) -> Update {
+fn message_update(folded: &FoldedEvent<'_>, kind: EventKind, message: ChatMessage) -> Update {
     let about = Some(EventMetadata::kind(kind));
-    let state = step.task.state;
+    let state = folded.task.state;
     Update::Status(StatusChange { state, message: Some(message), about, ends: None })
 }
 
-fn notices<'a>(step: &'a Step<'_>) -> impl Iterator<Item = Update> + use<'a> {
-    step.notices.iter().map(|notice| notice_update(step, notice))
+fn notices<'a>(folded: &'a FoldedEvent<'_>) -> impl Iterator<Item = Update> + use<'a> {
+    folded.notices.iter().map(|notice| notice_update(folded, notice))
 }
 
-fn notice_update(step: &Step<'_>, notice: &Notice) -> Update {
+fn notice_update(folded: &FoldedEvent<'_>, notice: &Notice) -> Update {
     let error = match notice.level {
         Level::Info => None,
         Level::Warning | Level::Error => Some(notice.text.clone()),
     };
     Update::Status(StatusChange {
-        state: step.task.state,
+        state: folded.task.state,
         message: Some(ChatMessage::text(notice.id(), &notice.text)),
         about: Some(EventMetadata { error, ..EventMetadata::kind(EventKind::StateChange) }),
         ends: None,
@@ -296,23 +296,23 @@ fn notice_update(step: &Step<'_>, notice: &Notice) -> Update {
 }
 
 /// The task's state, with the reason if it failed. A task with a queued prompt is not over.
-fn state_update(step: &Step<'_>) -> Update {
-    let failure = super::question::failure_of(step);
+fn state_update(folded: &FoldedEvent<'_>) -> Update {
+    let failure = super::question::failure_of(folded);
     Update::Status(StatusChange {
-        state: step.task.state,
-        message: failure.map(|why| ChatMessage::text(failure_id(step.task), why)),
+        state: folded.task.state,
+        message: failure.map(|why| ChatMessage::text(failure_id(folded.task), why)),
         about: Some(EventMetadata {
             error: failure.map(str::to_owned),
             ..EventMetadata::kind(EventKind::StateChange)
         }),
-        ends: step.task.state.is_over().then_some(End::Terminal),
+        ends: folded.task.state.is_over().then_some(End::Terminal),
     })
 }
 
 /// The whole text of the turn as an artifact, after it was sent in pieces.
-fn whole_response(step: &Step<'_>) -> Option<Update> {
-    let turn = step.turn.filter(|_| step.protocol.repeats_response())?;
-    let text = response_text(step.task, turn);
+fn whole_response(folded: &FoldedEvent<'_>) -> Option<Update> {
+    let turn = folded.turn.filter(|_| folded.protocol.repeats_response())?;
+    let text = response_text(folded.task, turn);
     (!text.is_empty()).then(|| {
         Update::Artifact(ArtifactChunk {
             id: response_id(turn),

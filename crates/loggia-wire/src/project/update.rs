@@ -37,7 +37,7 @@ impl Update {
     }
 
     /// Contained in every later snapshot of the task. Calls and thoughts are not.
-    pub fn stays(&self) -> bool {
+    pub fn is_in_snapshot(&self) -> bool {
         match self {
             Update::Task | Update::Artifact(_) => true,
             Update::Status(status) => {

@@ -5,12 +5,12 @@ use serde_json::Value;
 
 use crate::a2a03::decode::{configuration, history, push_target};
 use crate::dialect::{Dialect, Extension, View};
-use crate::intent::{Asked, Delivery, Intent, PushTarget};
+use crate::intent::{DecodedRequest, Delivery, Intent, PushTarget};
 use crate::read::{Fields, Read, violation};
 use crate::refuse::WireError;
 use crate::send::{self, CoderMessages, FILE_URI_LIMIT, MessageForm};
 
-pub(crate) fn decode(method: &str, params: &Value, extension: Extension) -> Read<Asked> {
+pub(crate) fn decode(method: &str, params: &Value, extension: Extension) -> Read<DecodedRequest> {
     let fields = Fields::of_params(params)?.with_proto_names();
     let intent = match method {
         "SendMessage" => return message(&fields, None, extension),
@@ -33,7 +33,7 @@ pub(crate) fn decode(method: &str, params: &Value, extension: Extension) -> Read
         "GetAgentCard" => Intent::GetExtendedCard,
         _ => return Err(WireError::MethodNotFound),
     };
-    Ok(Asked { view: View { dialect: Dialect::Proto03, extension }, intent })
+    Ok(DecodedRequest { view: View { dialect: Dialect::Proto03, extension }, intent })
 }
 
 /// A name has two ids, each of the longest length.
@@ -82,7 +82,11 @@ fn create_push(fields: &Fields<'_>) -> Read<Intent> {
     Ok(Intent::SetPush { task, target: PushTarget { id, ..target } })
 }
 
-fn message(fields: &Fields<'_>, stream: Option<Delivery>, extension: Extension) -> Read<Asked> {
+fn message(
+    fields: &Fields<'_>,
+    stream: Option<Delivery>,
+    extension: Extension,
+) -> Read<DecodedRequest> {
     const FORM: MessageForm = MessageForm {
         dialect: Dialect::Proto03,
         user: "ROLE_USER",

@@ -11,7 +11,8 @@ use crate::coder;
 use crate::devtool::decode::{agent_settings, answers, settings, without_servers};
 use crate::dialect::View;
 use crate::intent::{
-    AgentSettings, Answer, Asked, Delivery, HistoryLength, Intent, OpenTask, Prompt, RunSlash,
+    AgentSettings, Answer, DecodedRequest, Delivery, HistoryLength, Intent, OpenTask, Prompt,
+    RunSlash,
 };
 use crate::jsonrpc::value;
 use crate::read::{Fields, Read, violation};
@@ -91,13 +92,13 @@ pub fn message(bytes: &[u8]) -> Read<Message> {
         (Some(given), named) => said(&fields, given, named)?,
     };
     let at = given.unwrap_or("userMessage");
-    Ok(Message { asked: Asked { view: View::SDLC, intent }, at })
+    Ok(Message { asked: DecodedRequest { view: View::SDLC, intent }, at })
 }
 
 /// A request, and the member that holds its message.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    pub asked: Asked,
+    pub asked: DecodedRequest,
     pub at: &'static str,
 }
 

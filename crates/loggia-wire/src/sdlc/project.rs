@@ -15,7 +15,7 @@ use crate::project::calls::{OpenCall, PendingApproval};
 use crate::project::question::failure_of;
 use crate::project::snapshot::TaskSnapshot;
 use crate::project::update::{Update, value_of};
-use crate::project::{End, Setup, Step};
+use crate::project::{End, FoldedEvent, Setup};
 use crate::time::rfc3339;
 
 pub(crate) fn task(task: &TaskSnapshot<'_>) -> Value {
@@ -30,9 +30,9 @@ pub(crate) fn task(task: &TaskSnapshot<'_>) -> Value {
     })
 }
 
-pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
-    match &step.envelope.event {
-        Fact::TaskOpened { .. } | Fact::TaskClosed { .. } => vec![state_update(step)],
+pub(crate) fn updates(folded: &mut FoldedEvent<'_>) -> Vec<Update> {
+    match &folded.envelope.event {
+        Fact::TaskOpened { .. } | Fact::TaskClosed { .. } => vec![state_update(folded)],
         Fact::PromptScreened { prompt, screening, .. } => {
             let said = match screening {
                 Screening::Rejected { .. } => None,
@@ -41,26 +41,26 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
                     Some(event(Event::TextContent { text, message_id }))
                 }
             };
-            said.into_iter().chain([state_update(step)]).collect()
+            said.into_iter().chain([state_update(folded)]).collect()
         }
         // A queued prompt gets the state of its task; otherwise the next event starts the turn. If the task waits for
         // an answer, its questions are repeated.
-        Fact::PromptAccepted { .. } => match (step.busy, step.running) {
+        Fact::PromptAccepted { .. } => match (folded.busy, folded.running) {
             (false, _) => Vec::new(),
-            (true, true) if step.task.state == TaskState::InputRequired => ask_again(step),
-            (true, _) => vec![state_update(step)],
+            (true, true) if folded.task.state == TaskState::InputRequired => ask_again(folded),
+            (true, _) => vec![state_update(folded)],
         },
         Fact::PromptWithdrawn { .. } => {
-            step.task.state.is_over().then(|| state_update(step)).into_iter().collect()
+            folded.task.state.is_over().then(|| state_update(folded)).into_iter().collect()
         }
         // The document has no event for notices. The settings show what a client did not get.
         Fact::TurnStarted { .. } => {
-            let shown = step.settings_changed || !step.notices.is_empty();
-            let settings = shown.then_some(step.setup.settings.as_ref()).flatten();
-            let settings = settings.map(|settings| agent_settings(step, settings));
-            [state_update(step)].into_iter().chain(settings).collect()
+            let shown = folded.settings_changed || !folded.notices.is_empty();
+            let settings = shown.then_some(folded.setup.settings.as_ref()).flatten();
+            let settings = settings.map(|settings| agent_settings(folded, settings));
+            [state_update(folded)].into_iter().chain(settings).collect()
         }
-        Fact::TurnEnded { .. } => vec![state_update(step)],
+        Fact::TurnEnded { .. } => vec![state_update(folded)],
         Fact::TextAppended { message, text, .. } => {
             vec![event(Event::TextContent { text: text.clone(), message_id: message.to_string() })]
         }
@@ -74,29 +74,30 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
             };
             sources.iter().map(citation).collect()
         }
-        Fact::SettingsChanged { settings } => vec![agent_settings(step, settings)],
+        Fact::SettingsChanged { settings } => vec![agent_settings(folded, settings)],
         Fact::CallProposed { call, .. } => {
-            update(step, call, ToolCallStatus::Pending, CallDetail::Input).into_iter().collect()
+            update(folded, call, ToolCallStatus::Pending, CallDetail::Input).into_iter().collect()
         }
         Fact::ApprovalAsked { call, .. } => {
-            let asked = step.calls.get(call).and_then(|call| confirmation(step, call)).map(event);
-            asked.into_iter().chain([waiting(step)]).collect()
+            let asked =
+                folded.calls.get(call).and_then(|call| confirmation(folded, call)).map(event);
+            asked.into_iter().chain([waiting(folded)]).collect()
         }
-        Fact::ApprovalAnswered { .. } => match step.calls.open_questions().next() {
-            None => vec![state_update(step)],
+        Fact::ApprovalAnswered { .. } => match folded.calls.open_questions().next() {
+            None => vec![state_update(folded)],
             Some(_) => Vec::new(),
         },
         Fact::CallStarted { call, .. } => {
             let mut updates: Vec<Update> =
-                update(step, call, ToolCallStatus::Executing, CallDetail::Nothing)
+                update(folded, call, ToolCallStatus::Executing, CallDetail::Nothing)
                     .into_iter()
                     .collect();
-            if step.calls.get(call).is_some_and(|call| call.answer.is_some()) {
-                updates.extend(ask_again(step));
+            if folded.calls.get(call).is_some_and(|call| call.answer.is_some()) {
+                updates.extend(ask_again(folded));
             }
             updates
         }
-        Fact::CallEnded { call, outcome } => ended(step, call, outcome),
+        Fact::CallEnded { call, outcome } => ended(folded, call, outcome),
         Fact::SessionOpened { .. }
         | Fact::PolicyAmended { .. }
         | Fact::SessionNamed { .. }
@@ -112,9 +113,9 @@ pub(crate) fn updates(step: &mut Step<'_>) -> Vec<Update> {
     }
 }
 
-fn agent_settings(step: &Step<'_>, settings: &Settings) -> Update {
+fn agent_settings(folded: &FoldedEvent<'_>, settings: &Settings) -> Update {
     event(Event::AgentSettings {
-        workspace_path: step.setup.workspace.clone(),
+        workspace_path: folded.setup.workspace.clone(),
         auto_execute: settings.mode == Mode::All,
     })
 }
@@ -132,12 +133,12 @@ enum CallDetail {
 }
 
 fn update(
-    step: &Step<'_>,
+    folded: &FoldedEvent<'_>,
     call: &CallId,
     status: ToolCallStatus,
     detail: CallDetail,
 ) -> Option<Update> {
-    let call = step.calls.get(call)?;
+    let call = folded.calls.get(call)?;
     let (mut input_parameters, mut result, mut error) = (None, None, None);
     match detail {
         CallDetail::Nothing => {}
@@ -155,7 +156,7 @@ fn update(
     }))
 }
 
-fn ended(step: &Step<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Update> {
+fn ended(folded: &FoldedEvent<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Update> {
     let (status, detail) = match outcome {
         CallOutcome::Succeeded { output } => {
             (ToolCallStatus::Succeeded, CallDetail::Result(output.text.clone()))
@@ -167,54 +168,54 @@ fn ended(step: &Step<'_>, call: &CallId, outcome: &CallOutcome) -> Vec<Update> {
             (ToolCallStatus::Cancelled, CallDetail::Error(reason.clone()))
         }
     };
-    let mut updates: Vec<Update> = update(step, call, status, detail).into_iter().collect();
+    let mut updates: Vec<Update> = update(folded, call, status, detail).into_iter().collect();
     let refused = |call: &OpenCall| call.answer.is_some() && !call.started;
-    if step.calls.get(call).is_some_and(refused) {
-        updates.extend(ask_again(step));
+    if folded.calls.get(call).is_some_and(refused) {
+        updates.extend(ask_again(folded));
     }
     updates
 }
 
 /// The questions that are still open, for the stream of an answer to another one.
-fn ask_again(step: &Step<'_>) -> Vec<Update> {
-    let open = step.calls.open_questions().filter_map(|call| confirmation(step, call));
+fn ask_again(folded: &FoldedEvent<'_>) -> Vec<Update> {
+    let open = folded.calls.open_questions().filter_map(|call| confirmation(folded, call));
     let mut updates: Vec<Update> = open.map(event).collect();
     if !updates.is_empty() {
-        updates.push(waiting(step));
+        updates.push(waiting(folded));
     }
     updates
 }
 
 /// The end of a request's stream: the task waits for an answer.
-fn waiting(step: &Step<'_>) -> Update {
+fn waiting(folded: &FoldedEvent<'_>) -> Update {
     let state = TaskState::InputRequired;
-    Update::Ready { body: state_change(step, state, None), ends: Some(End::InputRequired) }
+    Update::Ready { body: state_change(folded, state, None), ends: Some(End::InputRequired) }
 }
 
 /// The task's state, with the reason if it failed. A task with a queued prompt is not over.
-fn state_update(step: &Step<'_>) -> Update {
-    let over = step.task.state.is_over().then_some(End::Terminal);
-    let error = failure_of(step).map(str::to_owned);
-    Update::Ready { body: state_change(step, step.task.state, error), ends: over }
+fn state_update(folded: &FoldedEvent<'_>) -> Update {
+    let over = folded.task.state.is_over().then_some(End::Terminal);
+    let error = failure_of(folded).map(str::to_owned);
+    Update::Ready { body: state_change(folded, folded.task.state, error), ends: over }
 }
 
-fn state_change(step: &Step<'_>, state: TaskState, error: Option<String>) -> Value {
+fn state_change(folded: &FoldedEvent<'_>, state: TaskState, error: Option<String>) -> Value {
     value_of(&Event::StateChange {
         task_state: state_of_six(state),
-        task_id: step.context.task.to_string(),
-        context_id: step.context.session.to_string(),
-        timestamp: rfc3339(step.context.at),
+        task_id: folded.context.task.to_string(),
+        context_id: folded.context.session.to_string(),
+        timestamp: rfc3339(folded.context.at),
         error,
     })
 }
 
-fn confirmation(step: &Step<'_>, call: &OpenCall) -> Option<Event> {
+fn confirmation(folded: &FoldedEvent<'_>, call: &OpenCall) -> Option<Event> {
     let asked = call.asked.as_ref()?;
     Some(Event::ToolCallConfirmation {
         tool_call_id: call.id.to_string(),
         tool_name: call.tool.clone(),
         input_parameters: object(&call.input),
-        confirmation_request: request(step.setup, call, asked),
+        confirmation_request: request(folded.setup, call, asked),
     })
 }
 

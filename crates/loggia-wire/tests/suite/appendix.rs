@@ -26,10 +26,11 @@ fn answered(body: &Value) -> Box<Answer> {
 }
 
 fn asked(body: &Value) -> Intent {
-    let jsonrpc::Body::One(call) = jsonrpc::parse(body.to_string().as_bytes()).unwrap() else {
+    let jsonrpc::Body::One(call) = jsonrpc::parse(body.to_string().as_bytes(), None).unwrap()
+    else {
         panic!("a batch");
     };
-    let asked = decode(&call, Extension::Off).unwrap();
+    let asked = decode(&call, None, Extension::Off).unwrap();
     assert_eq!(asked.view, View { dialect: Dialect::A2a03, extension: Extension::On });
     asked.intent
 }

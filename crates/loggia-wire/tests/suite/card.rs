@@ -203,7 +203,7 @@ fn grpc_addresses() {
     }
     let none = CardFacts { grpc: None, tenant: Some("acme".into()), ..facts() };
     let shown = card(&none, CardKind::Hybrid);
-    assert!(!shown.to_string().contains("GRPC"), "what can not be reached is not named");
+    assert!(!shown.to_string().contains("GRPC"), "an unreachable interface is not listed");
     for interface in shown["supportedInterfaces"].as_array().unwrap() {
         let tenant = (interface["protocolVersion"] == "1.0").then_some("acme");
         assert_eq!(interface["tenant"].as_str(), tenant, "only 1.0 has tenants");

@@ -4,16 +4,16 @@
 use loggia_core::{Access, ChoiceId, Details, Edit, Question, Report, TaskChoice, Usage};
 use loggia_wire::jsonrpc::Call;
 use loggia_wire::{
-    Asked, Delivery, Dialect, End, Extension, Frame, Id, Intent, Projector, Subject, TaskDetail,
-    View, WireError, coder, decode,
+    DecodedRequest, Delivery, Dialect, End, Extension, Frame, Id, Intent, Projector, Subject,
+    TaskDetail, View, WireError, coder, decode,
 };
 use serde_json::{Value, json};
 
 use super::script::{Script, written};
 use super::transcript::project;
 
-fn asked(method: &str, params: Value, extension: Extension) -> Result<Asked, WireError> {
-    decode(&Call { id: Id::NULL, method: method.into(), params }, extension)
+fn asked(method: &str, params: Value, extension: Extension) -> Result<DecodedRequest, WireError> {
+    decode(&Call { id: Id::NULL, method: method.into(), params }, None, extension)
 }
 
 fn message(more: Value) -> Value {

@@ -2,13 +2,13 @@
 
 use loggia_core::{Content, Part, TaskChoice, TaskState};
 use loggia_wire::{
-    Asked, Call, Delivery, Dialect, Extension, HistoryLength, Id, Intent, ListTasks, PushTarget,
-    StatusFilter, View, WireError, check_call_version, decode, dialect_of, streams,
+    Call, DecodedRequest, Delivery, Dialect, Extension, HistoryLength, Id, Intent, ListTasks,
+    PushTarget, StatusFilter, View, WireError, check_call_version, decode, dialect_of, streams,
 };
 use serde_json::{Value, json};
 
-pub fn ask(method: &str, params: Value) -> Result<Asked, WireError> {
-    decode(&Call { id: Id::NULL, method: method.into(), params }, Extension::Off)
+pub fn ask(method: &str, params: Value) -> Result<DecodedRequest, WireError> {
+    decode(&Call { id: Id::NULL, method: method.into(), params }, None, Extension::Off)
 }
 
 fn intent(method: &str, params: Value) -> Intent {
@@ -48,10 +48,10 @@ fn methods_tell_the_dialects_apart() {
         ("SubscribeToTask", Dialect::A2a1, true),
         ("ListTasks", Dialect::A2a1, false),
     ] {
-        assert_eq!(dialect_of(method), Some(dialect), "{method}");
-        assert_eq!(streams(method), stream, "{method}");
+        assert_eq!(dialect_of(method, None), Some(dialect), "{method}");
+        assert_eq!(streams(method, None), stream, "{method}");
     }
-    assert_eq!(dialect_of("sendmessage"), None);
+    assert_eq!(dialect_of("sendmessage", None), None);
 }
 
 #[test]
@@ -198,7 +198,9 @@ fn the_task_of_a_message() {
         assert_eq!(prompt.session, Some("s1".into()));
         assert_eq!(prompt.references, ["t0".into()]);
         let call = Call { id: Id::NULL, method: method.into(), params };
-        let Intent::Prompt(prompt) = decode(&call, Extension::On).unwrap().intent else { panic!() };
+        let Intent::Prompt(prompt) = decode(&call, None, Extension::On).unwrap().intent else {
+            panic!()
+        };
         assert_eq!(prompt.task, TaskChoice::Reopen("t1".into()));
     }
     let empty = message1(json!({ "taskId": "", "contextId": "" }));

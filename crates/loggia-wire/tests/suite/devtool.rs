@@ -7,10 +7,10 @@ use loggia_wire::commands::{
 };
 use loggia_wire::devtool::version::{Version, compatible, version_in};
 use loggia_wire::devtool::{URI, activated_by_header, is_ours};
-use loggia_wire::{Asked, Call, Extension, Id, Intent, RunSlash, View, WireError, decode};
+use loggia_wire::{Call, DecodedRequest, Extension, Id, Intent, RunSlash, View, WireError, decode};
 use serde_json::{Value, json};
 
-fn send(message: Value) -> Result<Asked, WireError> {
+fn send(message: Value) -> Result<DecodedRequest, WireError> {
     let mut whole = json!({
         "role": "user", "messageId": "m1", "parts": [{ "kind": "text", "text": "hi" }],
     });
@@ -18,7 +18,7 @@ fn send(message: Value) -> Result<Asked, WireError> {
         whole[name] = value.clone();
     }
     let params = json!({ "message": whole });
-    decode(&Call { id: Id::NULL, method: "message/stream".into(), params }, Extension::Off)
+    decode(&Call { id: Id::NULL, method: "message/stream".into(), params }, None, Extension::Off)
 }
 
 #[test]
@@ -150,7 +150,7 @@ fn settings_with_the_first_message() {
     }
 }
 
-fn confirm(data: Value) -> Result<Asked, WireError> {
+fn confirm(data: Value) -> Result<DecodedRequest, WireError> {
     send(json!({ "taskId": "t1", "parts": [{ "kind": "data", "data": data }] }))
 }
 
@@ -282,7 +282,7 @@ fn invalid_confirmations() {
 fn slash_commands() {
     let call = |method: &str, params| {
         let call = Call { id: Id::NULL, method: method.into(), params };
-        decode(&call, Extension::Off).unwrap()
+        decode(&call, None, Extension::Off).unwrap()
     };
     let list = call("commands/get", Value::Null);
     assert_eq!(list.view.extension, Extension::On);
@@ -308,7 +308,7 @@ fn slash_commands() {
         (json!({ "command_path": ["memory"], "args": "a".repeat(1024 * 1024 + 1) }), "args"),
     ] {
         let call = Call { id: Id::NULL, method: "command/execute".into(), params };
-        let error = decode(&call, Extension::On).unwrap_err();
+        let error = decode(&call, None, Extension::On).unwrap_err();
         assert!(matches!(&error, WireError::Invalid(it) if it.field == field), "{error}");
     }
 

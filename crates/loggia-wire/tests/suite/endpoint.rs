@@ -91,9 +91,9 @@ fn bodies_without_an_envelope() {
     let read = |endpoint: Endpoint, body: &str| {
         endpoint.read_bare(body.as_bytes(), OWNER, || "new".to_owned())
     };
-    let prompt = |asked: Option<Result<loggia_wire::Asked, WireError>>| {
+    let prompt = |asked: Option<Result<loggia_wire::DecodedRequest, WireError>>| {
         let Intent::Prompt(prompt) = asked.unwrap().unwrap().intent else { panic!() };
-        legacy::request::word(&prompt.content).unwrap().to_owned()
+        legacy::request::sent_task_id(&prompt.content).unwrap().to_owned()
     };
     assert_eq!(prompt(read(Endpoint::LegacyStream, &task.to_string())), "t");
     assert_eq!(prompt(read(Endpoint::LegacyText, &message)), "new");

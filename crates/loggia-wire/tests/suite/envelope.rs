@@ -6,10 +6,10 @@ use proptest::prelude::*;
 
 /// The answer to a body: the error's code, or none.
 fn answer(body: &[u8]) -> (Id, Option<i32>, String) {
-    let (id, view, error) = match jsonrpc::parse(body) {
+    let (id, view, error) = match jsonrpc::parse(body, None) {
         Ok(Body::One(call)) => {
             let view = View::of_call(&call.method, None);
-            match decode(&call, Extension::Off) {
+            match decode(&call, None, Extension::Off) {
                 Ok(_) => return (call.id, None, String::new()),
                 Err(error) => (call.id, view, error),
             }
@@ -185,7 +185,7 @@ fn numbers_come_back_as_they_were_sent() {
     let numbers = "[1e+5,0.1e+1,-0,1e+400,12345678901234567890123,1.10,42,1.0,0.1,-0.5,9007199254740993,18446744073709551615,2.2250738585072014e-308,123456789.12345679]";
     let body =
         request(&format!("\"method\":\"tasks/get\",\"params\":{{\"id\":\"t\",\"n\":{numbers}}}"));
-    let Ok(Body::One(call)) = jsonrpc::parse(body.as_bytes()) else { panic!("one call") };
+    let Ok(Body::One(call)) = jsonrpc::parse(body.as_bytes(), None) else { panic!("one call") };
     assert_eq!(call.params["n"].to_string(), numbers);
     // Only the sign of an exponent is normalized.
     let spelled: serde_json::Value = serde_json::from_str("[1E5,0.1e1,1E+400,1e-07]").unwrap();
@@ -197,7 +197,7 @@ fn a_batch_is_answered_item_by_item() {
     let one = request(r#""method":"tasks/get","params":{"id":"t"}"#);
     let stream = request(r#""method":"message/stream","params":{}"#);
     let body = format!("[{one}, 1, {stream}]");
-    let Ok(Body::Batch(items)) = jsonrpc::parse(body.as_bytes()) else { panic!("a batch") };
+    let Ok(Body::Batch(items)) = jsonrpc::parse(body.as_bytes(), None) else { panic!("a batch") };
     let codes: Vec<Option<i32>> = items
         .iter()
         .map(|item| item.as_ref().err().map(|bad| bad.view().refuse(&bad.error).code))
@@ -205,13 +205,13 @@ fn a_batch_is_answered_item_by_item() {
     assert_eq!(codes, [None, Some(-32600), Some(-32600)]);
     for (count, fits) in [(100, true), (101, false), (10_000, false)] {
         let body = format!("[{}]", vec![one.as_str(); count].join(","));
-        assert_eq!(jsonrpc::parse(body.as_bytes()).is_ok(), fits, "{count}");
+        assert_eq!(jsonrpc::parse(body.as_bytes(), None).is_ok(), fits, "{count}");
     }
 }
 
 #[test]
 fn a_result_is_spliced_in() {
-    let Ok(Body::One(call)) = jsonrpc::parse(request("\"method\":\"x\"").as_bytes()) else {
+    let Ok(Body::One(call)) = jsonrpc::parse(request("\"method\":\"x\"").as_bytes(), None) else {
         panic!("one call")
     };
     let text = jsonrpc::response(&call.id, r#"{"kind":"task"}"#);

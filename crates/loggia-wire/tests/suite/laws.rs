@@ -47,7 +47,7 @@ proptest! {
     /// L7: after a cut anywhere, resuming by the id of the last frame gives every later frame once.
     #[test]
     fn resuming_is_exact(log in log()) {
-        for view in View::ALL {
+        for view in View::all() {
             let whole = project(&log, view);
             let ids: Vec<FrameId> = whole.iter().map(|frame| frame.id).collect();
             prop_assert!(ids.windows(2).all(|pair| pair[0] < pair[1]));
@@ -67,7 +67,7 @@ proptest! {
     /// Folding with and without frames leaves a projector in the same state.
     #[test]
     fn folding_and_projecting_agree(log in log(), cut in 0usize..60) {
-        for view in View::ALL {
+        for view in View::all() {
             let cut = cut.min(log.len());
             let mut folded = fresh(view);
             log[..cut].iter().for_each(|envelope| folded.fold(envelope));
@@ -85,10 +85,10 @@ proptest! {
     fn a_snapshot_needs_no_frames(log in log(), cut in 0usize..60, last in 0usize..4) {
         let lengths = [HistoryLength::All, HistoryLength::Last(last)];
         let cut = cut.min(log.len());
-        for view in View::ALL {
+        for view in View::all() {
             let (mut learned, mut projected) = (fresh(view), fresh(view));
             for envelope in &log[..cut] {
-                learned.learn(envelope);
+                learned.fold_for_snapshot(envelope);
                 projected.fold(envelope);
             }
             prop_assert_eq!(learned.head(), projected.head());
@@ -105,7 +105,7 @@ proptest! {
     #[test]
     fn an_opening_is_a_position_in_the_stream(log in log(), cut in 0usize..60) {
         let cut = cut.min(log.len());
-        for view in View::ALL {
+        for view in View::all() {
             let mut projector = fresh(view);
             log[..cut].iter().for_each(|envelope| projector.fold(envelope));
             let next: Vec<Frame> = project(&log, view)
@@ -159,7 +159,7 @@ proptest! {
     /// over or waits for an answer.
     #[test]
     fn frames_are_well_formed(log in log()) {
-        for view in View::A2A {
+        for view in View::all_of_a2a() {
             let mut begun: HashSet<TaskId> = HashSet::new();
             for frame in project(&log, view) {
                 let (kind, event) = inner(&frame);
@@ -256,7 +256,7 @@ proptest! {
 }
 
 fn with_coder() -> impl Iterator<Item = View> {
-    View::A2A.into_iter().chain([View::CODER])
+    View::all_of_a2a().chain([View::CODER])
 }
 
 fn opening_of_all(projector: &Projector) -> Vec<Option<Frame>> {
@@ -406,7 +406,7 @@ fn the_stream_of_an_answer_continues_where_the_last_one_ended() {
         parallel.succeed(call, super::script::written("a.txt", "a\n"));
     }
     parallel.finish();
-    for view in View::ALL {
+    for view in View::all() {
         check_streams(&super::logs::two_files(), view, &first_task(&super::logs::two_files()));
         check_streams(&parallel.log, view, &task);
     }
@@ -432,7 +432,7 @@ proptest! {
                 *prompts.entry(task.clone()).or_default() += 1;
             }
         }
-        for view in View::ALL {
+        for view in View::all() {
             for task in prompts.iter().filter(|(_, count)| **count == 1).map(|(task, _)| task) {
                 check_streams(&log, view, task);
             }
@@ -443,7 +443,7 @@ proptest! {
     /// at most its first frame is a whole task.
     #[test]
     fn a_stream_has_one_task_and_it_comes_first(log in log()) {
-        for view in View::ALL {
+        for view in View::all() {
             let whole = project(&log, view);
             let tasks: HashSet<&TaskId> = whole.iter().map(|frame| &frame.task).collect();
             for task in tasks {
@@ -475,7 +475,7 @@ fn is_whole(view: View, frame: &Frame) -> bool {
 #[test]
 fn the_stream_of_a_prompt_begins_with_its_task() {
     let log = super::logs::queued();
-    for view in View::A2A {
+    for view in View::all_of_a2a() {
         let mut projector = fresh(view);
         log.iter().for_each(|envelope| projector.fold(envelope));
         let whole = project(&log, view);
@@ -491,7 +491,7 @@ fn the_stream_of_a_prompt_begins_with_its_task() {
 #[test]
 fn a_continued_stream_does_not_begin_with_its_end() {
     let log = super::logs::two_files();
-    for view in View::ALL {
+    for view in View::all() {
         let mut projector = fresh(view);
         for envelope in &log {
             projector.fold(envelope);
@@ -508,7 +508,7 @@ fn a_continued_stream_does_not_begin_with_its_end() {
 #[test]
 fn a_state_that_ends_a_task_ends_a_stream_that_begins_there() {
     let log: Vec<Envelope> = super::logs::two_files();
-    for view in View::ALL {
+    for view in View::all() {
         let mut projector = fresh(view);
         for envelope in &log {
             projector.fold(envelope);

@@ -3,8 +3,8 @@
 use loggia_core::{Content, Part, Repository, TaskChoice, TaskId, TurnOutcome};
 use loggia_wire::legacy::{self, DecodeOptions, TaskIds, name, request};
 use loggia_wire::{
-    Asked, Call, Delivery, Dialect, Extension, HistoryLength, Id, Intent, Projector, Prompt,
-    TaskDetail, View, WireError, decode as decode_others, dialect_of,
+    Call, DecodedRequest, Delivery, Dialect, Extension, HistoryLength, Id, Intent, Projector,
+    Prompt, TaskDetail, View, WireError, decode as decode_others, dialect_of,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -17,7 +17,7 @@ const OPTIONS: DecodeOptions<'static> =
     DecodeOptions { ids: TaskIds::OfClient(OWNER), send: Delivery::AtOnce };
 const VIEW: View = View::LEGACY;
 
-fn ask(method: &str, params: Value) -> Result<Asked, WireError> {
+fn ask(method: &str, params: Value) -> Result<DecodedRequest, WireError> {
     legacy::decode(&Call { id: Id::NULL, method: method.into(), params }, OPTIONS)
 }
 
@@ -98,12 +98,12 @@ fn methods() {
         assert_eq!(ask(method, saying("hi")), Err(WireError::MethodNotFound), "{method}");
     }
     for method in ["tasks/send", "tasks/sendSubscribe", "tasks/stream"] {
-        assert_eq!(dialect_of(method), Some(Dialect::Legacy));
+        assert_eq!(dialect_of(method, None), Some(Dialect::Legacy));
         let call = Call { id: Id::NULL, method: method.into(), params: saying("hi") };
-        let elsewhere = decode_others(&call, Extension::Off);
+        let elsewhere = decode_others(&call, None, Extension::Off);
         assert_eq!(elsewhere, Err(WireError::MethodNotFound), "names depend on who asks");
     }
-    assert_eq!(dialect_of("tasks/get"), Some(Dialect::A2a03));
+    assert_eq!(dialect_of("tasks/get", None), Some(Dialect::A2a03));
 }
 
 #[test]
@@ -289,8 +289,8 @@ fn error_messages_are_the_guides() {
 fn a_task_id_belongs_to_its_client() {
     let task = name::task("ann", "1");
     assert_eq!(task, name::task("ann", "1"));
-    for (owner, word) in [("bob", "1"), ("ann", "2"), ("ann1", ""), ("", "ann1"), ("an", "n1")] {
-        assert_ne!(task, name::task(owner, word), "{owner} {word}");
+    for (owner, sent_id) in [("bob", "1"), ("ann", "2"), ("ann1", ""), ("", "ann1"), ("an", "n1")] {
+        assert_ne!(task, name::task(owner, sent_id), "{owner} {sent_id}");
     }
     assert_ne!(task.as_str(), name::session("ann", "1").as_str());
     // This value is in every log and must never change.
@@ -441,7 +441,7 @@ fn a_repeated_request_may_have_another_spelling() {
 fn a_rejected_request_is_recognized() {
     let content = |text: &str| prompt("tasks/send", saying(text)).content;
     let kept = request::withheld(content("a secret"));
-    assert_eq!(request::word(&kept), Some("t"));
+    assert_eq!(request::sent_task_id(&kept), Some("t"));
     assert!(!format!("{kept:?}").contains("a secret"), "{kept:?}");
     assert_eq!(request::difference(&kept, &content("a secret")), None);
     assert_eq!(request::difference(&kept, &content("another")).unwrap().field, "message");

@@ -16,7 +16,7 @@ use super::transcript::{name, transcript};
 #[test]
 fn every_log_in_every_view() {
     for (log_name, log) in all() {
-        for view in View::ALL {
+        for view in View::all() {
             check(log_name, &log, view);
         }
     }
@@ -33,7 +33,7 @@ fn every_golden_log_in_every_view() {
             let log: Vec<Envelope> =
                 text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
             let stem = path.file_stem().unwrap().to_str().unwrap();
-            for view in View::ALL {
+            for view in View::all() {
                 check(&format!("golden-{stem}"), &log, view);
             }
         }

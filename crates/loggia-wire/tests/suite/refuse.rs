@@ -18,7 +18,7 @@ fn all() -> Vec<(&'static str, WireError)> {
             "params",
             WireError::Invalid(Violation {
                 field: "message.parts".into(),
-                why: "must hold at least one part".into(),
+                why: "must contain at least one part".into(),
             }),
         ),
         ("version", WireError::VersionNotSupported),

@@ -18,7 +18,7 @@ fn a_view_is_found_by_its_version() {
 
 #[test]
 fn a_delivery_that_the_client_did_not_name() {
-    for view in View::ALL {
+    for view in View::all() {
         let default = if view == View::CODER { Delivery::WhenSettled } else { Delivery::AtOnce };
         assert_eq!(view.delivery(Delivery::Unsaid), default, "{view:?}");
         assert_eq!(view.delivery(Delivery::Stream), Delivery::Stream, "{view:?}");
@@ -33,7 +33,7 @@ fn a_rejection_in_every_form() {
     let v1 = View::A2A_1.rejected_call(401, "token-needed", "No.");
     assert_eq!(v1.data.unwrap()[0]["reason"], "TOKEN_NEEDED");
     assert_eq!((v03.code, v1.code), (-32000, -32000));
-    for view in View::ALL {
+    for view in View::all() {
         assert_eq!(view.rejection(401, "token-needed", "No.").rpc.name(), "UNAUTHENTICATED");
         let body = view.stream_error(&WireError::MethodNotFound).to_string();
         assert!(body.contains("Method not found"), "{view:?} {body}");

@@ -8,7 +8,7 @@ use loggia_session::hub;
 use super::require_person::require_person;
 use crate::cli::ApprovalsCommand;
 use crate::compose::App;
-use crate::exit::Usage;
+use crate::exit::UsageError;
 use crate::style::one_line;
 
 pub async fn run(command: ApprovalsCommand, app: &App) -> anyhow::Result<ExitCode> {
@@ -18,7 +18,7 @@ pub async fn run(command: ApprovalsCommand, app: &App) -> anyhow::Result<ExitCod
     match command {
         ApprovalsCommand::List if rules.is_empty() => {
             let workspace = one_line(&workspace);
-            writeln!(std::io::stderr(), "Nothing is always allowed in {workspace}.")?;
+            writeln!(std::io::stderr(), "No permanent approvals in {workspace}.")?;
         }
         ApprovalsCommand::List => {
             for rule in &rules {
@@ -37,7 +37,7 @@ pub async fn run(command: ApprovalsCommand, app: &App) -> anyhow::Result<ExitCod
                     let why = format!(
                         "there is no rule `{id}` in this project: see `loggia approvals list`"
                     );
-                    return Err(Usage(why).into());
+                    return Err(UsageError(why).into());
                 };
                 hub::forget_rule(store.as_ref(), &workspace, &id).await?;
                 writeln!(std::io::stdout(), "revoked: {}", one_line(&rule.describe(&workspace)))?;

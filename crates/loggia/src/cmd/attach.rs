@@ -18,7 +18,7 @@ use super::chat::host::{self, ChatHost, Commands, Connection};
 use super::require_person::require_person;
 use crate::compose::App;
 use crate::config::Flags;
-use crate::exit::Usage;
+use crate::exit::UsageError;
 use crate::remote::{Address, RemoteClient};
 
 /// Read at most this much of a token file.
@@ -60,14 +60,14 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
     require_person("attach to a session")?;
     if !chat::is_possible(app) {
         let why = "a terminal is needed to show the session";
-        return Err(Usage(why.into()).into());
+        return Err(UsageError(why.into()).into());
     }
     let config = app.load_config(&Flags::default())?.config;
     // The QR code contains the code in the fragment of the URL.
     let (url, code) = match (args.url.split_once("#code="), args.code) {
         (Some(_), Some(_)) => {
             let why = "there are two codes, one of them in the address: pass only one";
-            return Err(Usage(why.into()).into());
+            return Err(UsageError(why.into()).into());
         }
         (Some((url, code)), None) => (url.to_owned(), Some(code.to_owned())),
         (None, code) => (args.url, code),
@@ -116,7 +116,7 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
     let start = chat::start(app, &config, me, client.head, &host);
     let start = Start { fullscreen: args.fullscreen, ..start };
     let exit = loggia_tui::run(Arc::new(client), host, start).await;
-    Ok(chat::exit_code(exit.map_err(|error| Usage(error.to_string()))?))
+    Ok(chat::exit_code(exit.map_err(|error| UsageError(error.to_string()))?))
 }
 
 fn read_token(path: &Path) -> anyhow::Result<String> {
@@ -126,6 +126,6 @@ fn read_token(path: &Path) -> anyhow::Result<String> {
     file.take(TOKEN_LIMIT).read_to_string(&mut text).with_context(at)?;
     let mut lines = text.lines().map(str::trim);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with('#'));
-    let first = first.ok_or_else(|| Usage(format!("{} holds no token", path.display())))?;
+    let first = first.ok_or_else(|| UsageError(format!("{} holds no token", path.display())))?;
     Ok(first.split_once(':').map_or(first, |(_, token)| token).to_owned())
 }

@@ -18,7 +18,7 @@ use super::require_person::require_person;
 use super::serve::{self, Setup, ShareArgs};
 use crate::compose::App;
 use crate::config::{Config, Keys, ThemeChoice};
-use crate::exit::{FAILED, TERMINATED, Usage};
+use crate::exit::{FAILED, TERMINATED, UsageError};
 use crate::style;
 use host::{ChatHost, Commands, Connection, Sessions};
 use share::Sharing;
@@ -127,7 +127,7 @@ impl ChatScreen {
             never = sharing.handle(&mut received) => match never {},
         };
         sharing.stop().await;
-        exit.map_err(|error| Usage(error.to_string()).into())
+        exit.map_err(|error| UsageError(error.to_string()).into())
     }
 }
 

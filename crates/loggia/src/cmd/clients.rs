@@ -11,7 +11,7 @@ use serde_json::json;
 use super::require_person::require_person;
 use crate::cli::{Allow, ClientsCommand};
 use crate::compose::App;
-use crate::exit::Usage;
+use crate::exit::UsageError;
 use crate::style::{self, one_line};
 
 pub async fn run(command: ClientsCommand, app: &App) -> anyhow::Result<ExitCode> {
@@ -20,7 +20,7 @@ pub async fn run(command: ClientsCommand, app: &App) -> anyhow::Result<ExitCode>
     match command {
         ClientsCommand::Add { name, scope, allow, json } => {
             require_person("register a client")?;
-            let scopes = scope.join(" ").parse().map_err(|error| Usage(format!("{error}")))?;
+            let scopes = scope.join(" ").parse().map_err(|error| UsageError(format!("{error}")))?;
             let grant = match allow {
                 None => Grant::None,
                 Some(Allow::Edits) => Grant::Edits,
@@ -42,7 +42,7 @@ pub async fn run(command: ClientsCommand, app: &App) -> anyhow::Result<ExitCode>
         }
         ClientsCommand::List { json } => list(&clients.list().await?, json)?,
         ClientsCommand::RotateKeys { at_once } => {
-            require_person("exchange the keys that sign tokens")?;
+            require_person("rotate the signing keys")?;
             let old = if at_once { OldTokens::End } else { OldTokens::Stay };
             Keys::new(store).rotate(old).await.map_err(keys_explained)?;
             writeln!(
@@ -114,14 +114,14 @@ fn explained(error: ClientError) -> anyhow::Error {
         | ClientError::Taken(_)
         | ClientError::Unknown(_)
         | ClientError::NoScope
-        | ClientError::TooMany => Usage(error.to_string()).into(),
+        | ClientError::TooMany => UsageError(error.to_string()).into(),
     }
 }
 
 fn keys_explained(error: KeyError) -> anyhow::Error {
     match error {
         KeyError::Store(error) => error.into(),
-        KeyError::TooMany => Usage(error.to_string()).into(),
+        KeyError::TooMany => UsageError(error.to_string()).into(),
         KeyError::Contended | KeyError::Unreadable | KeyError::NoRandomness(_) => error.into(),
     }
 }

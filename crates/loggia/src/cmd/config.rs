@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::compose::App;
 use crate::config::trust::Trust;
-use crate::config::{self, Flags, KEYS, Loaded, Origin, PROJECT_FILE};
+use crate::config::{self, Flags, KEYS, Loaded, PROJECT_FILE, ValueSource};
 use crate::style::{Format, json_text, one_line, shown};
 
 #[derive(Args)]
@@ -87,12 +87,12 @@ pub async fn run(args: ConfigArgs, app: &App) -> anyhow::Result<ExitCode> {
 struct ConfigRow {
     key: &'static str,
     value: Value,
-    origin: Origin,
+    origin: ValueSource,
 }
 
 fn rows(loaded: &mut Loaded) -> Vec<ConfigRow> {
     let Loaded { config, origins, .. } = loaded;
-    let origin = |name: &str| origins.get(name).cloned().unwrap_or(Origin::BuiltIn);
+    let origin = |name: &str| origins.get(name).cloned().unwrap_or(ValueSource::BuiltIn);
     let mut rows = Vec::new();
     for key in KEYS {
         let mut values = key.values(config);
@@ -125,12 +125,12 @@ impl ConfigRow {
 
     fn json(&self) -> Value {
         let origin = match &self.origin {
-            Origin::BuiltIn => json!({ "kind": "built-in" }),
-            Origin::File { path, line } => {
+            ValueSource::BuiltIn => json!({ "kind": "built-in" }),
+            ValueSource::File { path, line } => {
                 json!({ "kind": "file", "path": path.to_string_lossy(), "line": line })
             }
-            Origin::Variable(name) => json!({ "kind": "environment", "name": name }),
-            Origin::Flag(name) => json!({ "kind": "flag", "name": name }),
+            ValueSource::Variable(name) => json!({ "kind": "environment", "name": name }),
+            ValueSource::Flag(name) => json!({ "kind": "flag", "name": name }),
         };
         json!({ "key": self.key, "value": self.value, "origin": origin })
     }

@@ -31,7 +31,7 @@ pub struct DoctorArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-enum Verdict {
+enum CheckResult {
     Works,
     /// Loggia works, with less comfort or protection than possible.
     Limited,
@@ -42,7 +42,7 @@ enum Verdict {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 struct Check {
     topic: &'static str,
-    verdict: Verdict,
+    verdict: CheckResult,
     text: String,
     /// How to fix it.
     next: Option<String>,
@@ -50,16 +50,16 @@ struct Check {
 
 impl Check {
     fn works(topic: &'static str, text: impl Into<String>) -> Self {
-        Self { topic, verdict: Verdict::Works, text: text.into(), next: None }
+        Self { topic, verdict: CheckResult::Works, text: text.into(), next: None }
     }
 
     fn limited(topic: &'static str, text: impl Into<String>, next: &str) -> Self {
         let next = (!next.is_empty()).then(|| next.to_owned());
-        Self { topic, verdict: Verdict::Limited, text: text.into(), next }
+        Self { topic, verdict: CheckResult::Limited, text: text.into(), next }
     }
 
     fn broken(topic: &'static str, text: impl Into<String>, next: &str) -> Self {
-        Self { verdict: Verdict::Broken, ..Self::limited(topic, text, next) }
+        Self { verdict: CheckResult::Broken, ..Self::limited(topic, text, next) }
     }
 }
 
@@ -88,7 +88,7 @@ pub async fn run(args: DoctorArgs, app: &App) -> anyhow::Result<ExitCode> {
     checks.extend(isolation.checks);
     checks.push(terminal(app));
 
-    let broken = checks.iter().any(|check| check.verdict == Verdict::Broken);
+    let broken = checks.iter().any(|check| check.verdict == CheckResult::Broken);
     let mut out = std::io::stdout().lock();
     match args.output {
         Format::Json => {
@@ -110,16 +110,16 @@ fn text(checks: &[Check], style: &Style) -> String {
     let mut text = String::new();
     for check in checks {
         let mark = match check.verdict {
-            Verdict::Works => style.green("ok     "),
-            Verdict::Limited => style.yellow("limited"),
-            Verdict::Broken => style.red("broken "),
+            CheckResult::Works => style.green("ok     "),
+            CheckResult::Limited => style.yellow("limited"),
+            CheckResult::Broken => style.red("broken "),
         };
         text += &format!("{mark}  {:<widest$}  {}\n", check.topic, one_line(&check.text));
         if let Some(next) = &check.next {
             text += &format!("{:9}{:<widest$}  {}\n", "", "", style.bold(&one_line(next)));
         }
     }
-    let broken = checks.iter().filter(|check| check.verdict == Verdict::Broken).count();
+    let broken = checks.iter().filter(|check| check.verdict == CheckResult::Broken).count();
     text + &match broken {
         0 => "\nLoggia can work here.\n".to_owned(),
         1 => "\nOne thing that Loggia needs is broken.\n".to_owned(),

@@ -30,10 +30,10 @@ fn a_row_says_what_was_seen_and_what_to_do() {
 /// The text reports only what the probe observed.
 #[test]
 fn isolation_is_told_as_it_is() {
-    let verdicts = |probe: Probe| -> Vec<Verdict> {
+    let verdicts = |probe: Probe| -> Vec<CheckResult> {
         isolation::guarded(probe).iter().map(|check| check.verdict).collect()
     };
-    let (works, limited) = (Verdict::Works, Verdict::Limited);
+    let (works, limited) = (CheckResult::Works, CheckResult::Limited);
     let nothing = Probe::default();
     let all = Probe {
         pid_namespace: true,
@@ -60,13 +60,13 @@ fn isolation_is_told_as_it_is() {
 #[test]
 fn a_sandbox_that_is_not_used_is_not_praised() {
     let seen = isolation::sandboxed(Some("bubblewrap 0.8.0"), Some(true));
-    assert_eq!(seen.verdict, Verdict::Limited);
+    assert_eq!(seen.verdict, CheckResult::Limited);
     assert_eq!(
         seen.text,
         "commands may reach every file and network that you can (bubblewrap 0.8.0 is installed, \
          the kernel has Landlock; this version uses neither)"
     );
-    assert_eq!(isolation::sandboxed(None, None).verdict, Verdict::Limited);
+    assert_eq!(isolation::sandboxed(None, None).verdict, CheckResult::Limited);
 }
 
 #[test]

@@ -12,7 +12,7 @@ use serde_json::json;
 
 use super::require_person::require_person;
 use crate::compose::App;
-use crate::exit::Usage;
+use crate::exit::UsageError;
 use crate::style::{json_line, printable};
 
 #[derive(Args)]
@@ -36,7 +36,7 @@ pub struct PairArgs {
 }
 
 pub async fn run(args: PairArgs, app: &App) -> anyhow::Result<ExitCode> {
-    require_person("let a device in")?;
+    require_person("pair a device")?;
     let scopes = scopes(&args.scope.join(" "))?;
     let now = Millis(jiff::Timestamp::now().as_millisecond());
     let pairing = Pairing::anywhere(app.open_store()?);
@@ -62,11 +62,11 @@ pub async fn run(args: PairArgs, app: &App) -> anyhow::Result<ExitCode> {
 }
 
 /// Parses scopes; none means the default scopes of a user's own device.
-pub(super) fn scopes(text: &str) -> Result<Scopes, Usage> {
+pub(super) fn scopes(text: &str) -> Result<Scopes, UsageError> {
     if text.trim().is_empty() {
         return Ok(Scopes::CLIENT);
     }
-    text.parse().map_err(|error| Usage(format!("{error}")))
+    text.parse().map_err(|error| UsageError(format!("{error}")))
 }
 
 /// The instructions for the other device.
@@ -85,7 +85,7 @@ pub(super) fn link(url: &str, code: &str) -> String {
 /// An error that the user can fix is a usage error; others are failures.
 fn explained(error: PairingError) -> anyhow::Error {
     match error {
-        PairingError::NoScope | PairingError::Admin => Usage(error.to_string()).into(),
+        PairingError::NoScope | PairingError::Admin => UsageError(error.to_string()).into(),
         PairingError::Store(error) => error.into(),
         PairingError::Contended | PairingError::NoRandomness(_) => error.into(),
     }

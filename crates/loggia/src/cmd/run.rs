@@ -22,7 +22,7 @@ use super::require_person::{RESUME, require_person};
 use crate::cli::{Approve, RunArgs};
 use crate::compose::App;
 use crate::config::{self, Flags};
-use crate::exit::{FAILED, INTERRUPTED, NEEDS_APPROVAL, REFUSED, TERMINATED, Usage};
+use crate::exit::{FAILED, INTERRUPTED, NEEDS_APPROVAL, REFUSED, TERMINATED, UsageError};
 use crate::style::{one_line, say};
 pub(super) use ask::edit_text;
 use ask::{Answer, PendingQuestion, Terminal};
@@ -42,13 +42,13 @@ pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
     // Only a person may choose a more permissive mode. An agent's command gets the configured one.
     let chosen = matches!(
         loaded.origins.get("mode"),
-        Some(config::Origin::Flag(_) | config::Origin::Variable(_))
+        Some(config::ValueSource::Flag(_) | config::ValueSource::Variable(_))
     );
     if chosen && loaded.config.mode.permissiveness() > Mode::Ask.permissiveness() {
-        require_person("choose what passes without a question")?;
+        require_person("choose an approval mode")?;
     }
     loggia_agent::model::registry::open(&loaded.config.model, &app.workspace)
-        .map_err(|error| Usage(error.to_string()))?;
+        .map_err(|error| UsageError(error.to_string()))?;
     let store = app.open_store()?;
     let hub = app.hub(store.clone(), &loaded.config, "loggia run")?;
     let mut settings = app.settings(&loaded.config, store.as_ref()).await?;
@@ -85,13 +85,13 @@ fn read_prompt(words: &[String], resumes: bool) -> anyhow::Result<Option<String>
         _ => text,
     };
     if text.len() as u64 > PROMPT_LIMIT {
-        return Err(Usage(format!("the prompt is larger than {PROMPT_LIMIT} bytes")).into());
+        return Err(UsageError(format!("the prompt is larger than {PROMPT_LIMIT} bytes")).into());
     }
     match text.trim().is_empty() {
         false => Ok(Some(text)),
         true if resumes => Ok(None),
         true => {
-            Err(Usage("there is no prompt: `loggia run \"what to do\"`, or pipe it in".into())
+            Err(UsageError("there is no prompt: `loggia run \"what to do\"`, or pipe it in".into())
                 .into())
         }
     }
@@ -177,7 +177,9 @@ async fn watch(
 ) -> anyhow::Result<ExitCode> {
     let found = handle.inspect(initial_state).await?;
     if prompt.is_none() && found.turn.is_none() {
-        return Err(Usage("this session has nothing left to do: give it a prompt".into()).into());
+        return Err(
+            UsageError("this session has nothing left to do: give it a prompt".into()).into()
+        );
     }
     let client = LocalClient::new(handle.clone(), origin);
     let mut watch = Watch {

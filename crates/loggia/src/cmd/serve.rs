@@ -29,12 +29,12 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinHandle;
 
 use super::require_person::require_person;
-use crate::cli::Pass;
+use crate::cli::ApprovalMode;
 use crate::cli::port;
 use crate::clones;
 use crate::compose::App;
 use crate::config::{Config, Flags, Offers, ServerLimits, exposed};
-use crate::exit::Usage;
+use crate::exit::UsageError;
 use crate::style::{one_line, say, shown};
 
 #[derive(Args)]
@@ -98,7 +98,7 @@ pub struct ShareArgs {
     pub allow_auto_execute: bool,
     /// Which actions are approved without asking
     #[arg(long, value_enum, value_name = "WHAT")]
-    pub approve: Option<Pass>,
+    pub approve: Option<ApprovalMode>,
     /// The model: `offline` or `scripted:FILE` [env: LOGGIA_MODEL]
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
@@ -156,11 +156,11 @@ pub async fn share(
 
 /// The configuration with the flags applied.
 pub(super) fn configured(args: &ShareArgs, app: &App) -> anyhow::Result<Config> {
-    let mode = args.approve.map(|pass| match pass {
-        Pass::Ask => Mode::Ask,
-        Pass::Edits => Mode::Edits,
-        Pass::All => Mode::All,
-        Pass::Plan => Mode::Plan,
+    let mode = args.approve.map(|approve| match approve {
+        ApprovalMode::Ask => Mode::Ask,
+        ApprovalMode::Edits => Mode::Edits,
+        ApprovalMode::All => Mode::All,
+        ApprovalMode::Plan => Mode::Plan,
     });
     let mut config = app.load_config(&Flags { model: args.model.clone(), mode })?.config;
     let message = exposed(&app.reserved_paths(&config)?, &app.workspace);
@@ -271,7 +271,7 @@ fn refuse_public_credentials(args: &ShareArgs, address: ListenAddress) -> anyhow
 }
 
 fn usage(error: impl std::fmt::Display) -> anyhow::Error {
-    Usage(error.to_string()).into()
+    UsageError(error.to_string()).into()
 }
 
 pub(super) fn addresses(bound: &Bound) -> String {
@@ -469,7 +469,7 @@ impl Setup {
 async fn watch(tls: Tls, tell: fn(&str)) {
     let report = |changed: Result<String, TlsError>| match changed {
         Ok(news) => tell(&news),
-        Err(error) => tell(&format!("{error}; the certificate in use stays")),
+        Err(error) => tell(&format!("{error}; keeping the current certificate")),
     };
     tls.watch(report).await;
 }
@@ -586,7 +586,7 @@ async fn stop_on_signals(shutdown: Shutdown) -> anyhow::Result<()> {
 fn guard_options(args: &ShareArgs) -> anyhow::Result<GuardOptions> {
     let host = |text: &String| {
         HostPort::parse(text)
-            .ok_or_else(|| usage(format!("`{text}` is no host: --allowed-host name:port")))
+            .ok_or_else(|| usage(format!("`{text}` is not a valid host: --allowed-host name:port")))
     };
     let allowed_hosts = args.allowed_hosts.iter().map(host).collect::<Result<Vec<_>, _>>()?;
     let allowed_hosts = allowed_hosts.into_iter().chain(public_hosts(args)).collect();
@@ -594,7 +594,7 @@ fn guard_options(args: &ShareArgs) -> anyhow::Result<GuardOptions> {
         read_origin(text).ok_or_else(|| {
             let why = "one origin as sent by browsers, such as https://console.example, without a \
                        path or wildcard";
-            usage(format!("`{text}` is no origin: --allowed-origin takes {why}"))
+            usage(format!("`{text}` is not a valid origin: --allowed-origin takes {why}"))
         })
     };
     let allowed_origins = args.allowed_origins.iter().map(origin).collect::<Result<_, _>>()?;

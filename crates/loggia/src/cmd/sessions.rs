@@ -19,7 +19,7 @@ use crate::cli::{ExportFormat, SessionsCommand};
 use crate::clones;
 use crate::compose::{self, App};
 use crate::config::Flags;
-use crate::exit::{FAILED, Usage};
+use crate::exit::{FAILED, UsageError};
 use crate::style::{self, one_line, printable};
 
 pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode> {
@@ -49,7 +49,7 @@ pub async fn run(command: SessionsCommand, app: &App) -> anyhow::Result<ExitCode
                     "session {id} has unfinished work: resume it (`loggia --session {id}`) and rename \
                      it there (`/name`)"
                 );
-                return Err(Usage(why).into());
+                return Err(UsageError(why).into());
             }
             let handle = hub.open(&id).await?;
             handle.submit(Command::Name { name: name.clone() }, origin).await?;
@@ -164,7 +164,7 @@ async fn is_busy(store: &dyn Store, id: &SessionId) -> anyhow::Result<bool> {
 
 /// Parses a session name.
 pub(super) fn session_name(text: &str) -> anyhow::Result<SessionName> {
-    SessionName::parse(text).map_err(|error| Usage(error.to_string()).into())
+    SessionName::parse(text).map_err(|error| UsageError(error.to_string()).into())
 }
 
 /// The session's name, if any, and its first prompt.
@@ -227,7 +227,7 @@ async fn export(
             Ok(mut file) => file.write_all(text.as_bytes())?,
             Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {
                 let why = format!("{} exists already: choose another name", path.display());
-                return Err(Usage(why).into());
+                return Err(UsageError(why).into());
             }
             Err(error) => return Err(error).context(format!("cannot write {}", path.display())),
         },

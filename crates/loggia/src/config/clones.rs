@@ -55,7 +55,9 @@ pub fn set_keep(config: &mut Config, text: &str) -> Result<(), String> {
         (_, Some(days)) if (1..=MOST_DAYS).contains(&days) => CloneRetention::Days(days),
         (_, Some(_) | None) => {
             let text = shortened(text);
-            return Err(format!("`{text}` is no rule: write `always`, `never` or `days:30`"));
+            return Err(format!(
+                "`{text}` is not a valid rule: write `always`, `never` or `days:30`"
+            ));
         }
     };
     Ok(())
@@ -73,7 +75,8 @@ pub fn scheme(text: &str) -> Result<Scheme, String> {
 
 /// `host` or `host:port`.
 pub fn host(text: &str) -> Result<String, String> {
-    let no_host = || format!("`{}` is no host: write `host` or `host:port`", shortened(text));
+    let no_host =
+        || format!("`{}` is not a valid host: write `host` or `host:port`", shortened(text));
     let url = RepositoryUrl::parse(&format!("https://{text}/x")).map_err(|_| no_host())?;
     match url.path == "/x" {
         true => Ok(text.to_ascii_lowercase()),

@@ -6,7 +6,7 @@ use std::path::Path;
 use super::error::shortened;
 use super::key::{KEYS, Key, OTHER_VARIABLES, Setting};
 use super::nearest::nearest;
-use super::{Config, Environment, Loaded, Origin, UntrustedSetting};
+use super::{Config, Environment, Loaded, UntrustedSetting, ValueSource};
 use crate::style::one_line;
 
 /// Maximum number of keys named in a notice, so that a hostile file cannot fill the screen.
@@ -14,7 +14,7 @@ const MOST_NAMED: usize = 12;
 
 pub struct Draft {
     config: Config,
-    origins: BTreeMap<String, Origin>,
+    origins: BTreeMap<String, ValueSource>,
     notices: Vec<String>,
     untrusted: Option<Vec<UntrustedSetting>>,
 }
@@ -24,7 +24,7 @@ impl Draft {
         let scalars = KEYS.iter().filter(|key| key.is_scalar());
         Self {
             config: Config::default(),
-            origins: scalars.map(|key| (key.name.to_owned(), Origin::BuiltIn)).collect(),
+            origins: scalars.map(|key| (key.name.to_owned(), ValueSource::BuiltIn)).collect(),
             notices: Vec::new(),
             untrusted: Some(Vec::new()),
         }
@@ -36,7 +36,7 @@ impl Draft {
     }
 
     /// The value is valid: it was checked when it was read.
-    pub fn put(&mut self, key: &Key, setting: &Setting, origin: Origin) {
+    pub fn put(&mut self, key: &Key, setting: &Setting, origin: ValueSource) {
         if let Ok(Some(name)) = key.apply(&mut self.config, setting) {
             self.origins.insert(name, origin);
         }
@@ -54,10 +54,10 @@ impl Draft {
         &mut self,
         path: &Path,
         need_trust: Vec<UntrustedSetting>,
-        unknown: Vec<(String, Origin)>,
+        unknown: Vec<(String, ValueSource)>,
         wrong: Vec<String>,
     ) {
-        let at = |line| Origin::File { path: path.to_owned(), line };
+        let at = |line| ValueSource::File { path: path.to_owned(), line };
         let named = need_trust.iter().map(|kept| (kept.key.to_owned(), at(kept.line)));
         if let Some(keys) = listed(named.collect()) {
             self.note(format!(
@@ -102,7 +102,7 @@ impl Draft {
 }
 
 /// "`model` (FILE:1), `commands.allow` (FILE:4)": each key once, with its first line.
-fn listed(mut keys: Vec<(String, Origin)>) -> Option<String> {
+fn listed(mut keys: Vec<(String, ValueSource)>) -> Option<String> {
     keys.dedup_by(|later, first| later.0 == first.0);
     let more = keys.len().saturating_sub(MOST_NAMED);
     let mut named: Vec<String> = keys

@@ -477,7 +477,7 @@ fn set_timeout(config: &mut Config, text: &str) -> Result<(), String> {
     let read = read.ok_or_else(|| {
         let text = shortened(text);
         format!(
-            "`{text}` is no length of time: write a number and one of s, m, h and d, such as `10m`, \
+            "`{text}` is not a valid duration: write a number and one of s, m, h and d, such as `10m`, \
              from `1s` to `{LONGEST}`"
         )
     })?;
@@ -505,7 +505,7 @@ fn set_compact_at(config: &mut Config, text: &str) -> Result<(), String> {
     };
     config.compact_at = number.filter(|number| *number <= 100).ok_or_else(|| {
         let text = shortened(text);
-        format!("`{text}` is no share: write one from `1%` to `100%`, or `off`")
+        format!("`{text}` is not a valid share: write one from `1%` to `100%`, or `off`")
     })?;
     Ok(())
 }
@@ -583,7 +583,9 @@ fn webhook_host(text: &str) -> Result<String, String> {
         Err(_) if is_name => Ok(host),
         Err(_) => {
             let text = shortened(text);
-            Err(format!("`{text}` is no host: write a name or an address, such as `hooks.lan`"))
+            Err(format!(
+                "`{text}` is not a valid host: write a name or an address, such as `hooks.lan`"
+            ))
         }
     }
 }

@@ -140,7 +140,7 @@ fn mistakes_name_their_place_and_a_next_step() {
         (
             "[server]\nwebhook_hosts = ['hooks.lan:8080']",
             2,
-            "server.webhook_hosts: `hooks.lan:8080` is no host: write a name or an address, such \
+            "server.webhook_hosts: `hooks.lan:8080` is not a valid host: write a name or an address, such \
              as `hooks.lan`",
         ),
         ("model = 'a'\nmodel = 'b'", 2, "this is not valid TOML: duplicate key"),

@@ -1,13 +1,13 @@
-//! Maps promises to users (P), attacks (A) and faults (R) to tests. All run against the real binary
-//! over real sockets, except those in `connections`, which use shorter timeouts, other users and
-//! namespaces.
+//! Maps promises to users (P), attacks (A) and faults (R) to tests. docs/contributing/promises.md
+//! explains the numbers. All tests run against the real binary over real sockets, except those in
+//! `connections`, which use shorter timeouts, other users and namespaces.
 
 /// Number, file below `crates/`, test.
 const SHOWN: &[(&str, &str, &str)] = &[
     ("P1", KILL, "killed_fifty_times_anywhere"),
     ("P1", KILL, "killed_at_every_write_and_every_sync_of_the_store"),
     ("P1", KILL, "killed_at_every_step_of_a_migration"),
-    ("P2", CROWD, "of_a_hundred_answers_one_wins_a_thousand_times"),
+    ("P2", MANY_CLIENTS, "of_a_hundred_answers_one_wins_a_thousand_times"),
     ("P2", REPLIES, "of_many_words_one_is_the_answer_and_none_is_a_prompt"),
     ("P2", REPLIES, "free_words_of_the_loser_of_a_race_are_never_a_prompt"),
     ("P3", KILL, "a_killed_session_leaves_no_process_and_the_call_is_interrupted"),
@@ -74,7 +74,11 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("A18", REPLIES, "words_that_are_said_to_be_an_answer_are_never_a_prompt"),
     ("A18", REPLIES, "free_words_of_the_loser_of_a_race_are_never_a_prompt"),
     ("A18", REPLIES, "after_an_answer_in_free_words_its_client_continues_the_task"),
-    ("A18", "loggia/tests/e2e/lost.rs", "a_key_pressed_without_a_connection_answers_nothing_later"),
+    (
+        "A18",
+        "loggia/tests/e2e/lost_connection.rs",
+        "a_key_pressed_without_a_connection_answers_nothing_later",
+    ),
     ("A18", "loggia/tests/e2e/tui.rs", "a_message_at_a_question_marks_no_answer"),
     (
         "A19",
@@ -85,8 +89,12 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("A20", BINDINGS, "a_choice_of_the_owner_is_refused_on_every_binding"),
     ("A20", GRANTED, "a_configured_rule_is_for_the_root_and_a_denied_command_for_no_form"),
     ("A23", BOUNDS, "one_client_does_not_fill_the_queue_of_all"),
-    ("A25", "loggia/tests/e2e/walls.rs", "secrets_below_a_root_are_not_for_tools"),
-    ("A25", "loggia/tests/e2e/walls.rs", "a_secret_that_was_replaced_through_a_link_is_closed"),
+    ("A25", "loggia/tests/e2e/reserved_dirs.rs", "secrets_below_a_root_are_not_for_tools"),
+    (
+        "A25",
+        "loggia/tests/e2e/reserved_dirs.rs",
+        "a_secret_that_was_replaced_through_a_link_is_closed",
+    ),
     ("A33", "loggia-server/tests/push/egress.rs", "only_the_local_user_names_loopback"),
     ("A33", BINDINGS, "a_webhook_on_loopback_is_refused_to_remote_clients_on_every_binding"),
     ("A38", REFUSED, "malformed_requests_get_the_right_error"),
@@ -106,11 +114,11 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("R07", "loggia/tests/e2e/shared.rs", "a_cut_stream_is_resumed_exactly_also_after_a_crash"),
     ("R08", FAULTS, "a_late_reader_gets_ten_thousand_events"),
     ("R09", FAULTS, "a_reader_that_stalls_costs_nothing_and_loses_nothing"),
-    ("R10", CROWD, "of_a_hundred_answers_one_wins_a_thousand_times"),
-    ("R11", CROWD, "two_thousand_readers_miss_nothing_and_the_writer_does_not_notice"),
+    ("R10", MANY_CLIENTS, "of_a_hundred_answers_one_wins_a_thousand_times"),
+    ("R11", MANY_CLIENTS, "two_thousand_readers_miss_nothing_and_the_writer_does_not_notice"),
     ("R11", FAULTS, "the_server_may_open_many_files_and_its_commands_as_many_as_before"),
-    ("R19", FAULTS, "a_full_disk_is_said_and_forgotten_when_there_is_room"),
-    ("R19", FAULTS, "a_full_disk_is_said_at_the_start"),
+    ("R19", FAULTS, "a_full_disk_is_reported_until_space_is_free"),
+    ("R19", FAULTS, "a_full_disk_is_reported_at_the_start"),
     ("R23", ACCESS, "clocks_may_differ_by_thirty_seconds"),
     ("R24", REFUSED, "ports_that_cannot_be_had"),
     ("R31", FAULTS, "stopping_ends_streams_in_order_and_keeps_questions"),
@@ -125,7 +133,7 @@ const BINDINGS: &str = "loggia/tests/e2e/access.rs";
 const REFUSED: &str = "loggia/tests/e2e/refused.rs";
 const FLOODS: &str = "loggia/tests/e2e/floods.rs";
 const FAULTS: &str = "loggia/tests/e2e/served_faults.rs";
-const CROWD: &str = "loggia/tests/e2e/crowd.rs";
+const MANY_CLIENTS: &str = "loggia/tests/e2e/many_clients.rs";
 const KILL: &str = "loggia/tests/e2e/kill.rs";
 const REPLIES: &str = "loggia/tests/e2e/replies.rs";
 const BOUNDS: &str = "loggia/tests/e2e/bounds.rs";
@@ -143,7 +151,10 @@ const PROMISED: &[&str] = &[
 
 #[test]
 fn every_promise_has_a_test_and_every_test_is_there() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/contributing/promises.md");
+    let page = std::fs::read_to_string(page).unwrap();
     for promise in PROMISED {
+        assert!(page.contains(&format!("| {promise} |")), "promises.md does not explain {promise}");
         assert!(SHOWN.iter().any(|(number, _, _)| number == promise), "nothing shows {promise}");
     }
     for (number, file, test) in SHOWN {

@@ -1,13 +1,13 @@
-//! What clients of the shipped SDLC agent server sent, sent again: the answers have the shapes that
-//! were recorded. What may differ:
+//! Replays recorded requests of SDLC clients: the answers have the recorded shapes. Allowed
+//! differences:
 //!
 //! - ids, times and texts: members and enumerated values are compared (`ENUMERATED`), and statuses;
 //! - members that are here and were not there;
 //! - in which of several events of one kind a member stands: together they must have them all;
-//! - how often the same is told: an event that says what the one before it said counts once, and so
-//!   do a call's status and that the task works, wherever they are told again;
+//! - repeated events count once: an event equal to the one before it, and a call's status and the
+//!   task's working state at any place;
 //! - `validating`, which the newer build of that server calls `scheduled`;
-//! - what the tables below name, each with its reason. Of `LEFT_OUT` and `EXCHANGES`, an entry that
+//! - the entries of the tables below, each with its reason. Of `LEFT_OUT` and `EXCHANGES`, an entry that
 //!   is no longer needed is an error. Those of `EVENTS` for calls that run side by side are both
 //!   ways of one race, so not all of them are needed each time.
 
@@ -88,7 +88,7 @@ const EXCHANGES: &[(&str, usize, &str)] = &[
     ("settingsshape", 0, "settings under the extension's name turn the extension on"),
     ("settingsshape", 1, "a message that says nothing of that server is plain A2A"),
     ("settingsshape", 3, "a workspace outside the directories that are served is refused"),
-    ("cancelrun", 2, "a cancelled task can be gone on with; nothing of it is lost"),
+    ("cancelrun", 2, "a cancelled task can be continued; nothing of it is lost"),
     ("rest", 6, "there are no extensions here to list"),
     ("rest", 9, "there are no checkpoints here to list"),
 ];

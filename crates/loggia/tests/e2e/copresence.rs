@@ -316,7 +316,7 @@ fn attach_errors_are_reported() {
     let mut screen = attached(&machine, port, "laptop");
     screen.sees(&format!("cannot connect to localhost:{port}")).sees("code 1");
     let mut screen = Screen::open(&machine, &["attach", "ftp://x"]);
-    screen.sees("is no address").sees("code 2");
+    screen.sees("is not a valid address").sees("code 2");
     let ran = machine.run(&["attach", "localhost:1"]);
     assert_eq!(ran.code, 2, "{}", ran.err);
     assert!(ran.err.contains("a terminal is needed"), "{}", ran.err);

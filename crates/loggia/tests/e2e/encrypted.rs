@@ -176,7 +176,7 @@ async fn a_certificate_is_renewed_without_a_restart() {
     let said = hears(&mut lines, "the certificate");
     let expected = format!("loggia: the certificate {cert} holds no certificate");
     assert!(said.starts_with(&expected), "{said}");
-    assert!(said.ends_with("; the certificate in use stays"), "{said}");
+    assert!(said.ends_with("; keeping the current certificate"), "{said}");
     served.client = authority.web_client();
     served.get("/.well-known/agent-card.json").await;
     let fresh = authority.issue();

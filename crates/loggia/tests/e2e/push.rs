@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use crate::driver::Machine;
 use crate::served::Served;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// One request and its reply channel.
 pub struct Call {
@@ -64,7 +64,7 @@ impl Webhook {
     }
 
     pub fn next(&self) -> Call {
-        self.calls.recv_timeout(PATIENCE).expect("the webhook is called")
+        self.calls.recv_timeout(TIMEOUT).expect("the webhook is called")
     }
 }
 
@@ -349,7 +349,7 @@ server.serve_forever()
     let lines = BufReader::new(hook.stdout.take().unwrap()).lines().map_while(Result::ok);
     let (sender, said) = sync_channel(64);
     std::thread::spawn(move || lines.for_each(|line| sender.send(line).unwrap_or_default()));
-    let port = said.recv_timeout(PATIENCE).unwrap();
+    let port = said.recv_timeout(TIMEOUT).unwrap();
     let url = format!("https://localhost:{port}/hook");
 
     // Unknown: retried, and nothing is delivered.
@@ -361,7 +361,7 @@ server.serve_forever()
     let task = sent["result"]["task"]["id"].clone();
     let begun = Instant::now();
     while !std::fs::read_to_string(&log).unwrap().contains("its certificate is not accepted") {
-        assert!(begun.elapsed() < PATIENCE, "{}", std::fs::read_to_string(&log).unwrap());
+        assert!(begun.elapsed() < TIMEOUT, "{}", std::fs::read_to_string(&log).unwrap());
         tokio::task::yield_now().await;
     }
     drop(served);
@@ -369,7 +369,7 @@ server.serve_forever()
     let mut command = machine.command(&["serve", "--port", "0"]);
     command.env("SSL_CERT_FILE", &known);
     let served = Served::spawn(command);
-    let first = said.recv_timeout(PATIENCE);
+    let first = said.recv_timeout(TIMEOUT);
     drop(served);
     hook.kill().unwrap();
     hook.wait().unwrap();

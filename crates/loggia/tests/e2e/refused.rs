@@ -15,7 +15,7 @@ fn an_allowed_origin_is_one_origin() {
     {
         let ran = machine.run(&["serve", "--port", "0", "--allowed-origin", origin]);
         assert_eq!(ran.code, 2, "{origin}: {}", ran.err);
-        assert!(ran.err.contains(&format!("`{origin}` is no origin")), "{}", ran.err);
+        assert!(ran.err.contains(&format!("`{origin}` is not a valid origin")), "{}", ran.err);
     }
 }
 

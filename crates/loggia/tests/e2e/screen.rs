@@ -10,7 +10,7 @@ use portable_pty::{CommandBuilder, MasterPty, PtySize, native_pty_system};
 
 use crate::driver::Machine;
 
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
 pub struct Screen {
     master: Box<dyn MasterPty + Send>,
@@ -127,7 +127,7 @@ impl Screen {
     }
 
     fn wait(&mut self, what: &str, fits: impl Fn(&Self) -> bool) -> &mut Self {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         while !fits(self) {
             match self.output.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(bytes) => self.take(&bytes),
@@ -142,24 +142,24 @@ impl Screen {
     /// The frame that contains all these texts, without volatile parts.
     pub fn picture(&mut self, texts: &[&str]) -> String {
         self.complete(texts);
-        crate::stills::text(self.parser.screen_mut())
+        crate::snapshots::text(self.parser.screen_mut())
     }
 
     /// The same with styles.
     pub fn styled_picture(&mut self, texts: &[&str]) -> String {
         self.complete(texts);
-        crate::stills::styled(self.parser.screen_mut())
+        crate::snapshots::styled(self.parser.screen_mut())
     }
 
     /// The same as an image.
     pub fn image(&mut self, texts: &[&str]) -> String {
         self.complete(texts);
-        crate::svg::draw(&crate::stills::filled(self.parser.screen_mut()))
+        crate::svg::draw(&crate::snapshots::filled(self.parser.screen_mut()))
     }
 
     /// Waits until a text is coloured, after the grammars are loaded.
     pub fn sees_coloured(&mut self, text: &str) -> &mut Self {
-        self.wait(text, |me| crate::stills::is_coloured(me.parser.screen(), text))
+        self.wait(text, |me| crate::snapshots::is_coloured(me.parser.screen(), text))
     }
 
     /// Reads until a complete frame shows all texts; `!` before a text means that it must be gone.
@@ -216,7 +216,7 @@ impl Screen {
     pub fn freeze(&mut self) -> &mut Self {
         self.signal(nix::sys::signal::Signal::SIGSTOP);
         let threads = format!("/proc/{}/task", self.process());
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + TIMEOUT;
         let is_stopped = |thread: std::fs::DirEntry| {
             let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
             stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('T'))

@@ -196,7 +196,7 @@ async fn how_it_is_shared() {
 }
 
 #[test]
-fn sessions_to_go_on_in() {
+fn sessions_to_resume() {
     let machine = Machine::new();
     for prompt in ["say the first one", "say the second one"] {
         assert_eq!(machine.run(&["run", prompt]).code, 0);

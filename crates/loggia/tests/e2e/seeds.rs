@@ -1,5 +1,5 @@
-//! Promises of the seed documents that no other module tests: the extension belongs to a session,
-//! its metadata to its name, and states only move forward.
+//! Promises of the documents S0–S4 (docs/contributing/promises.md) that no other module tests: the
+//! extension belongs to a session, its metadata to its name, and states only move forward.
 
 use serde_json::{Value, json};
 

@@ -18,7 +18,7 @@ use crate::driver::Machine;
 /// The extension of S1.
 pub const EXTENSION: &str =
     "https://github.com/google-gemini/gemini-cli/blob/main/docs/a2a/developer-profile/v0/spec.md";
-const PATIENCE: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// A running server, killed when the test ends.
 pub struct Served {
@@ -139,18 +139,18 @@ impl Served {
 
     pub fn connect(&self) -> std::net::TcpStream {
         let stream = std::net::TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_read_timeout(Some(TIMEOUT)).unwrap();
         stream
     }
 
     pub fn post(&self, body: &Value) -> reqwest::RequestBuilder {
-        self.client.post(self.url()).json(body).timeout(PATIENCE)
+        self.client.post(self.url()).json(body).timeout(TIMEOUT)
     }
 
     /// A request that is not a JSON-RPC call.
     pub fn request(&self, method: impl AsRef<str>, path: &str) -> reqwest::RequestBuilder {
         let url = self.address("http", path);
-        self.client.request(method.as_ref().parse().unwrap(), url).timeout(PATIENCE)
+        self.client.request(method.as_ref().parse().unwrap(), url).timeout(TIMEOUT)
     }
 
     /// A call with a token. For a stream, the result is its first event.
@@ -275,7 +275,7 @@ impl Socket {
     /// Reads to the end and returns the close code.
     pub async fn end(&mut self) -> Option<CloseCode> {
         loop {
-            match tokio::time::timeout(PATIENCE, self.stream.next()).await.expect("an end") {
+            match tokio::time::timeout(TIMEOUT, self.stream.next()).await.expect("an end") {
                 Some(Ok(Message::Close(frame))) => return frame.map(|frame| frame.code),
                 Some(Ok(_)) => {}
                 Some(Err(_)) | None => return None,
@@ -286,7 +286,7 @@ impl Socket {
     /// Reads until a frame matches and returns it; all frames are kept.
     pub async fn until(&mut self, fits: impl Fn(&Value) -> bool) -> Value {
         loop {
-            let next = tokio::time::timeout(PATIENCE, self.stream.next()).await;
+            let next = tokio::time::timeout(TIMEOUT, self.stream.next()).await;
             let Ok(Some(Ok(message))) = next else {
                 panic!("nothing fitted; seen so far: {:#?}", self.seen);
             };

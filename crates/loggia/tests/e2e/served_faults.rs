@@ -1,5 +1,5 @@
 //! Faults of the real server: R08, R09, R19, R31, R33. (R06, R07 are in `shared.rs`, R10 and R11 in
-//! `crowd.rs`, R24 in `refused.rs`.)
+//! `many_clients.rs`, R24 in `refused.rs`.)
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -305,7 +305,7 @@ impl SmallDisk {
 /// R19: a full disk is reported, only stored events are visible, and the session continues when
 /// there is space.
 #[tokio::test]
-async fn a_full_disk_is_said_and_forgotten_when_there_is_room() {
+async fn a_full_disk_is_reported_until_space_is_free() {
     let disk = SmallDisk::new("6m");
     let SmallDisk { machine, served } = &disk;
     let mut watch = served.socket("?after=0").await;
@@ -384,7 +384,7 @@ async fn a_full_disk_is_said_and_forgotten_when_there_is_room() {
 
 /// R19: with a full disk no command starts, with a database or without one, and each says why.
 #[test]
-fn a_full_disk_is_said_at_the_start() {
+fn a_full_disk_is_reported_at_the_start() {
     for database in ["none", "left"] {
         let machine = Machine::new();
         std::fs::create_dir_all(machine.home()).unwrap();

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use vt100::Color;
 
-use crate::stills::{Cell, Look};
+use crate::snapshots::{Cell, Look};
 
 const COLUMN: f32 = 8.4;
 const ROW: u16 = 18;

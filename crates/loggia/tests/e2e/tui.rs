@@ -63,7 +63,7 @@ fn a_sentence_does_not_answer() {
 /// A session that is open in another process cannot be resumed, and this terminal stays in its
 /// session.
 #[test]
-fn a_session_that_is_open_elsewhere_is_not_gone_on_in() {
+fn a_session_open_elsewhere_is_not_resumed() {
     let machine = Machine::new();
     assert_eq!(machine.run(&["run", "say the other one"]).code, 0);
     let other = machine.sessions().remove(0);

@@ -30,7 +30,7 @@ fn check_url(url: &str) -> Result<(), &'static str> {
         return Err("must have at most 2048 bytes");
     }
     if url.chars().any(|c| c.is_control() || c.is_whitespace()) {
-        return Err("must hold no spaces and no control characters");
+        return Err("must contain no spaces and no control characters");
     }
     const SHAPE: &str = "must be an address such as https://host/path";
     let (scheme, rest) = url.split_once("://").ok_or(SHAPE)?;
@@ -41,7 +41,7 @@ fn check_url(url: &str) -> Result<(), &'static str> {
     let (user, host) = authority.rsplit_once('@').map_or((None, authority), |(u, h)| (Some(u), h));
     // For ssh a user name names a service (`git@`); a password is always a secret.
     if user.is_some_and(|user| scheme != "ssh" || user.contains(':')) {
-        return Err("must hold no credentials");
+        return Err("must contain no credentials");
     }
     let dashed = |part: &str| part.starts_with('-');
     if dashed(host) || user.is_some_and(dashed) || (host.is_empty() && scheme != "file") {

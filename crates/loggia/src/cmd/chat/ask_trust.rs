@@ -10,7 +10,7 @@ use super::{reflows, theme};
 use crate::compose::App;
 use crate::config::trust::Trust;
 use crate::config::{Flags, PROJECT_FILE, ThemeChoice, UntrustedSetting};
-use crate::exit::Usage;
+use crate::exit::UsageError;
 use crate::style::one_line;
 
 /// Asks if the directory has something to trust. Some: the person left instead.
@@ -24,7 +24,7 @@ pub async fn ask_trust(app: &App) -> anyhow::Result<Option<Exit>> {
     };
     let decision = loggia_tui::ask_trust(question).await;
     let trust = Trust::new(&app.paths);
-    match decision.map_err(|error| Usage(error.to_string()))? {
+    match decision.map_err(|error| UsageError(error.to_string()))? {
         TrustDecision::Trust => drop(trust.trust(&app.workspace)?),
         TrustDecision::NotNow => {}
         TrustDecision::Never => trust.refuse(&app.workspace)?,

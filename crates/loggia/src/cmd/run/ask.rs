@@ -204,7 +204,7 @@ impl Terminal {
     }
 }
 
-/// The next line of input. PendingQuestion forever without a terminal.
+/// The next line of input. Never returns without a terminal.
 pub async fn line(terminal: &mut Option<Terminal>) -> Option<String> {
     let Some(terminal) = terminal else { return std::future::pending().await };
     loop {

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use super::cut::{next_event, next_frame};
 use super::server::EXTENSION;
+use super::split_frames::{next_event, next_frame};
 
 thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = RefCell::new(vec![0; 256 << 10]);

@@ -19,14 +19,14 @@ pub const AFTER: u64 = 500;
 
 /// When a question accepts keys.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Arming {
+pub struct KeyDelay {
     /// When the question was first drawn.
     drawn: Option<Uptime>,
     /// When a key was last pressed that did not count.
     typed: Option<Uptime>,
 }
 
-impl Arming {
+impl KeyDelay {
     pub fn is_armed(&self, now: Uptime) -> bool {
         self.armed_from().is_some_and(|from| now >= from)
     }
@@ -57,11 +57,11 @@ pub struct PendingLetter {
     /// The letter, repeated if its key was held down.
     text: String,
     since: Uptime,
-    pub meant: Meant,
+    pub action: LetterAction,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Meant {
+pub enum LetterAction {
     /// The answer with this index.
     Answer(usize),
     Edit,
@@ -70,8 +70,8 @@ pub enum Meant {
 }
 
 impl PendingLetter {
-    pub fn new(letter: char, now: Uptime, meant: Meant) -> Self {
-        Self { text: letter.into(), since: now, meant }
+    pub fn new(letter: char, now: Uptime, action: LetterAction) -> Self {
+        Self { text: letter.into(), since: now, action }
     }
 
     /// Whether the next letter is a key repeat.
@@ -81,7 +81,7 @@ impl PendingLetter {
 
     pub fn again(&mut self, letter: char, now: Uptime) {
         self.text.push(letter);
-        if self.meant == Meant::Done {
+        if self.action == LetterAction::Done {
             self.since = now;
         }
     }

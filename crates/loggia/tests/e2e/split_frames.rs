@@ -1,5 +1,5 @@
 //! Splits streams into frames from raw bytes, since thousands of readers cannot afford a library's
-//! parser. Also used by the crowd benchmark.
+//! parser. Also used by the benchmark with many clients.
 
 use std::ops::Range;
 

@@ -13,7 +13,7 @@ use tokio_tungstenite::{MaybeTlsStream, WebSocketStream};
 
 pub const EXTENSION: &str =
     "https://github.com/google-gemini/gemini-cli/blob/main/docs/a2a/developer-profile/v0/spec.md";
-const PATIENCE: Duration = Duration::from_secs(300);
+const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A started server; dropping it kills it and removes its files.
 pub struct Server {
@@ -170,7 +170,7 @@ impl Watch {
                 }
             }
         };
-        tokio::time::timeout(PATIENCE, reading).await.expect("it comes in time")
+        tokio::time::timeout(TIMEOUT, reading).await.expect("it comes in time")
     }
 
     pub async fn until_over(&mut self) {

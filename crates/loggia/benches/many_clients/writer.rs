@@ -40,7 +40,7 @@ pub async fn measure(program: &Path, size: &Size) {
     );
     let server = Server::start(program, "", &steps);
     let mut watch = server.watch().await;
-    let (mut alone, mut crowd) = (Pace::default(), Pace::default());
+    let (mut alone, mut together) = (Pace::default(), Pace::default());
     let mut costs = Costs::default();
     let mut written = 0;
     for _ in 0..size.rounds {
@@ -52,16 +52,16 @@ pub async fn measure(program: &Path, size: &Size) {
         written = times.len();
         beside(&server, size, &mut costs).await;
         let times = server.text_times();
-        crowd.add(&times[written..]);
+        together.add(&times[written..]);
         written = times.len();
         watch.until_over().await;
     }
     heading(&format!("The writer beside {} streams and {} sockets", size.readers, size.readers));
     report("its events apart, alone", &alone.shown(), None);
-    let (before, with) = (quantile(&alone.0, 99), quantile(&crowd.0, 99));
+    let (before, with) = (quantile(&alone.0, 99), quantile(&together.0, 99));
     report(
-        "its events apart, in the crowd",
-        &crowd.shown(),
+        "its events apart, with all clients",
+        &together.shown(),
         Some(("p99 + ≤ 3 ms", with <= before + 3)),
     );
     let each = |time: Duration| time.as_secs_f64() * 1e6 / costs.deliveries as f64;

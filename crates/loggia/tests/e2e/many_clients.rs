@@ -12,9 +12,9 @@ use tokio::net::TcpStream;
 use tokio::sync::Barrier;
 use tokio_tungstenite::tungstenite::Message;
 
-use crate::cut::{next_event, next_frame};
 use crate::driver::Machine;
 use crate::served::{EXTENSION, Served, Socket, confirmation, text_message};
+use crate::split_frames::{next_event, next_frame};
 
 const ROUNDS: usize = 1_000;
 const SOCKETS: usize = 60;
@@ -309,7 +309,7 @@ async fn two_thousand_readers_miss_nothing_and_the_writer_does_not_notice() {
     for _ in 0..READERS / 50 {
         sockets.extend(join_all((0..50).map(|_| open(port, upgrade.clone()))).await);
     }
-    let (task, call) = begin(&served, &mut watch, "crowd").await;
+    let (task, call) = begin(&served, &mut watch, "many clients").await;
     let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": { "id": task } });
     let body = body.to_string();
     // HTTP 1.0, so that the body has no chunks, which differ between readers.
@@ -353,18 +353,18 @@ async fn two_thousand_readers_miss_nothing_and_the_writer_does_not_notice() {
         assert_eq!(by(socket).count(), READERS);
     }
     let log = machine.log(&session);
-    let crowd = pace(&log[alone_log.len()..]);
+    let together = pace(&log[alone_log.len()..]);
     let quantile = |gaps: &[i64], percent: usize| gaps[gaps.len() * percent / 100];
     let grown = peak.saturating_sub(idle);
     println!(
-        "the writer's events: {} alone, {} in a crowd; apart in ms, p50 and p99: {} {}, {} {}; \
+        "the writer's events: {} alone, {} together; apart in ms, p50 and p99: {} {}, {} {}; \
          {grown} KiB for {} readers, {} KiB each",
         alone.len(),
-        crowd.len(),
+        together.len(),
         quantile(&alone, 50),
         quantile(&alone, 99),
-        quantile(&crowd, 50),
-        quantile(&crowd, 99),
+        quantile(&together, 50),
+        quantile(&together, 99),
         2 * READERS,
         grown / (2 * READERS as u64)
     );
@@ -373,10 +373,10 @@ async fn two_thousand_readers_miss_nothing_and_the_writer_does_not_notice() {
     let processors = std::thread::available_parallelism().unwrap().get() as u128;
     let places = usize::try_from(took.as_micros() * processors / 80).unwrap();
     assert!(pieces <= 2 * places + 20 * seen.len(), "{pieces} pieces, and {places} places");
-    assert!(quantile(&crowd, 50) <= 3 * quantile(&alone, 50) + 10, "the writer was slowed down");
+    assert!(quantile(&together, 50) <= 3 * quantile(&alone, 50) + 10, "the writer was slowed down");
     // The readers and this process compete for the same processors, so some delay is expected.
     // Waiting behind all readers once would take seconds.
-    assert!(quantile(&crowd, 99) <= 5 * quantile(&alone, 99) + 100, "the writer had to wait");
+    assert!(quantile(&together, 99) <= 5 * quantile(&alone, 99) + 100, "the writer had to wait");
     assert!(grown / (2 * READERS as u64) < 40, "{grown} KiB");
 }
 

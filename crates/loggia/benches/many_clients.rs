@@ -1,4 +1,4 @@
-//! Many clients on one session at full size: `cargo xtask bench crowd`, with `writer`, `followers`
+//! Many clients on one session at full size: `cargo xtask bench many_clients`, with `writer`, `followers`
 //! or `stalled` for one part, `--quick` for a short run, and `--server FILE` for another binary.
 //!
 //! - *writer*: a session that writes a word every 5 ms, alone and with 1,000 streams and 1,000
@@ -18,19 +18,19 @@
     reason = "a benchmark that cannot measure should say so loudly"
 )]
 
-mod crowd {
-    #[path = "../../tests/e2e/cut.rs"]
-    mod cut;
+mod many_clients {
     pub mod followers;
     pub mod reader;
     pub mod server;
+    #[path = "../../tests/e2e/split_frames.rs"]
+    mod split_frames;
     pub mod stalled;
     pub mod writer;
 }
 
 use std::path::PathBuf;
 
-use crowd::{followers, stalled, writer};
+use many_clients::{followers, stalled, writer};
 
 /// The size of the measurement.
 pub struct Size {
@@ -75,9 +75,9 @@ fn main() {
             _ => parts.push(word),
         }
     }
-    let all = parts.iter().all(|part| part == "crowd");
+    let all = parts.iter().all(|part| part == "many_clients");
     let wants = |name: &str| all || parts.iter().any(|part| part == name);
-    crowd::server::allow_many_connections();
+    many_clients::server::allow_many_connections();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     if wants("writer") {
         runtime.block_on(writer::measure(&program, &size));
