@@ -109,9 +109,7 @@ impl Server {
                 found.extend(left_out(read)?);
             }
             match found.remove(&position.task) {
-                Some(Found::Task(weight, task))
-                    if weight <= bytes_left || tasks.is_empty() =>
-                {
+                Some(Found::Task(weight, task)) if weight <= bytes_left || tasks.is_empty() => {
                     bytes_left = bytes_left.saturating_sub(weight);
                     tasks.push(task);
                 }
