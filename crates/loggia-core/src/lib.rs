@@ -17,6 +17,7 @@ pub mod command;
 pub mod content;
 pub mod event;
 pub mod id;
+pub mod model;
 pub mod name;
 pub mod origin;
 pub mod policy;
@@ -47,6 +48,7 @@ pub use id::{
     ApprovalId, CallId, ClientId, FreshIds, MessageId, Millis, PromptId, RuleId, Seq, SessionId,
     TaskId, TurnId,
 };
+pub use model::{Effort, ReplyItem, Stop, ToolDescription};
 pub use name::{NameError, SessionName};
 pub use origin::{Origin, Surface};
 pub use policy::{Matcher, Mode, Policy, Rule, RuleLifetime, Verdict};

@@ -1,0 +1,5 @@
+//! The vendors' clients against the strict fakes: what is sent, what is read, and how a reply fails.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
+
+mod support;
