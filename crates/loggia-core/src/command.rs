@@ -12,6 +12,7 @@ use crate::event::{
 use crate::id::{
     ApprovalId, CallId, FreshIds, MessageId, Millis, PromptId, RuleId, TaskId, TurnId,
 };
+use crate::model::ModelRecord;
 use crate::name::SessionName;
 use crate::origin::Origin;
 use crate::settings::{AgentName, ModelName, Settings, Workspace};
@@ -185,6 +186,16 @@ pub enum Report {
     Notice {
         level: Level,
         text: String,
+        /// As in [`crate::Event::NoticeRaised`].
+        wait: Option<u64>,
+    },
+    /// What only the model needs.
+    Record {
+        record: ModelRecord,
+    },
+    /// The reply broke off and is asked for again.
+    Discard {
+        message: MessageId,
     },
     Propose {
         call: CallId,
@@ -220,8 +231,7 @@ pub enum Report {
     /// Replaces the conversation so far, for the model. An empty summary starts it over.
     Compact {
         summary: String,
-        /// Not requested: done as the turn begins, for the turns before it.
-        automatic: bool,
+        reach: CompactReach,
     },
     /// Names the session, on request in this turn.
     Name {
@@ -234,6 +244,17 @@ pub enum Report {
     Finish {
         outcome: TurnOutcome,
     },
+}
+
+/// What a summary replaces.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CompactReach {
+    /// The running turn, too: a person asked for it.
+    Everything,
+    /// The turns before the running one.
+    EarlierTurns,
+    /// Those, and the replies of the running turn so far.
+    Replies,
 }
 
 /// A call that the agent wants to make, with its preview.

@@ -12,6 +12,7 @@ use crate::approval::{AnswerMessage, Choice, ChoiceId, Edit, Risk};
 use crate::call::{Access, Artifact, CallOutcome, Details};
 use crate::content::Content;
 use crate::id::{ApprovalId, CallId, MessageId, Millis, PromptId, RuleId, Seq, TaskId, TurnId};
+use crate::model::ModelRecord;
 use crate::origin::Origin;
 use crate::policy::Rule;
 use crate::settings::{AgentName, ModelName, Settings, Workspace};
@@ -117,6 +118,17 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         window: Option<u64>,
     },
+    /// What the model and its provider need to continue the conversation. Only the agent reads it; no client gets
+    /// its content.
+    ModelRecord {
+        turn: TurnId,
+        record: ModelRecord,
+    },
+    /// The reply broke off and is asked for again: its text and its thoughts do not count. It had no calls yet.
+    ReplyDiscarded {
+        turn: TurnId,
+        message: MessageId,
+    },
     // calls of the agent
     CallProposed {
         turn: TurnId,
@@ -178,10 +190,16 @@ pub enum Event {
         /// Not requested: the context of the running turn would have exceeded the model's window.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         automatic: bool,
+        /// The summary also replaces the replies of the running turn so far. Its prompt is kept.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        within_turn: bool,
     },
     NoticeRaised {
         level: Level,
         text: String,
+        /// The turn waits for so many milliseconds, and screens may count them down.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        wait: Option<u64>,
     },
     /// An event of a newer version. It stays in the log, and every fold ignores it.
     #[serde(other)]
@@ -299,8 +317,12 @@ pub struct Usage {
     pub output_tokens: u64,
     #[serde(default)]
     pub thought_tokens: u64,
+    /// Input tokens that the provider took from its cache, and those that it wrote to it. Both are part of
+    /// `input_tokens`.
     #[serde(default)]
     pub cached_tokens: u64,
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
 }
 
 impl TurnOutcome {
@@ -321,6 +343,7 @@ impl Usage {
         add(&mut self.output_tokens, more.output_tokens);
         add(&mut self.thought_tokens, more.thought_tokens);
         add(&mut self.cached_tokens, more.cached_tokens);
+        add(&mut self.cache_write_tokens, more.cache_write_tokens);
     }
 }
 
@@ -332,6 +355,8 @@ impl Event {
             | Event::PlanUpdated { .. }
             | Event::SourcesCited { .. }
             | Event::UsageReported { .. }
+            | Event::ModelRecord { .. }
+            | Event::ReplyDiscarded { .. }
             | Event::CallOutput { .. }
             | Event::NoticeRaised { .. }
             | Event::Unknown => Durability::Stream,

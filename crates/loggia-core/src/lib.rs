@@ -36,8 +36,8 @@ pub mod words;
 pub use approval::{AnswerMessage, Choice, ChoiceId, Edit, KnownChoice, Question, Reach, Risk};
 pub use call::{Access, Artifact, CallFailure, CallOutcome, CallState, Details, FileDiff, Output};
 pub use command::{
-    Cancel, Command, IfNotAnswer, LateUntil, Proposal, QueueBound, Refusal, Reply, Report,
-    SHELL_PREFIX, SHELL_TOOL, Stamped, TaskChoice,
+    Cancel, Command, CompactReach, IfNotAnswer, LateUntil, Proposal, QueueBound, Refusal, Reply,
+    Report, SHELL_PREFIX, SHELL_TOOL, Stamped, TaskChoice,
 };
 pub use content::{Content, Part};
 pub use event::{
@@ -48,7 +48,7 @@ pub use id::{
     ApprovalId, CallId, ClientId, FreshIds, MessageId, Millis, PromptId, RuleId, Seq, SessionId,
     TaskId, TurnId,
 };
-pub use model::{Effort, ReplyItem, Stop, ToolDescription};
+pub use model::{Effort, ModelRecord, Note, ReplyItem, Stop, ToolDescription};
 pub use name::{NameError, SessionName};
 pub use origin::{Origin, Surface};
 pub use policy::{Matcher, Mode, Policy, Rule, RuleLifetime, Verdict};

@@ -8,7 +8,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::id::CallId;
+use crate::id::{CallId, MessageId};
+use crate::settings::ModelName;
 
 /// One item of a reply as the provider sent it: thinking with its signature, encrypted reasoning, text, a
 /// call. Items are kept in order and sent back unchanged to the model that wrote them. No client gets them.
@@ -19,6 +20,70 @@ pub struct ReplyItem {
     /// The call that this item requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
+}
+
+/// What the log keeps for the model only.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ModelRecord {
+    /// The fixed beginning of all requests that follow, until the next one. The first message to the model
+    /// begins with `notes`. Items of earlier replies are not sent any longer.
+    ContextStarted {
+        model: ModelName,
+        instructions: Arc<str>,
+        tools: Arc<[ToolDescription]>,
+        notes: Vec<Note>,
+    },
+    /// Notes that are new, or that have changed, since the last request: the prompt of the turn begins with
+    /// them.
+    NotesChanged { notes: Vec<Note> },
+    /// The model's reply is complete.
+    ReplyEnded { message: MessageId, model: ModelName, stop: Stop, items: Vec<ReplyItem> },
+}
+
+/// A text beside the prompts: the content of a memory file, the date, the directory.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note {
+    /// Tells whether a note has changed.
+    pub name: String,
+    /// As it is sent.
+    pub text: String,
+}
+
+impl ModelRecord {
+    /// The same record without what no client may get.
+    #[must_use]
+    pub fn public(&self) -> Self {
+        match self {
+            ModelRecord::ContextStarted { model, .. } => ModelRecord::ContextStarted {
+                model: model.clone(),
+                instructions: "".into(),
+                tools: [].into(),
+                notes: Vec::new(),
+            },
+            ModelRecord::NotesChanged { .. } => ModelRecord::NotesChanged { notes: Vec::new() },
+            ModelRecord::ReplyEnded { message, model, stop, .. } => ModelRecord::ReplyEnded {
+                message: message.clone(),
+                model: model.clone(),
+                stop: stop.clone(),
+                items: Vec::new(),
+            },
+        }
+    }
+
+    pub(crate) fn approx_bytes(&self) -> usize {
+        let of_notes = |notes: &[Note]| notes.iter().map(|note| note.text.len()).sum::<usize>();
+        match self {
+            ModelRecord::ContextStarted { instructions, tools, notes, .. } => {
+                let of_tools = tools.iter().map(|tool| {
+                    tool.description.len() + crate::event::size::of_value(&tool.parameters)
+                });
+                instructions.len() + of_tools.sum::<usize>() + of_notes(notes)
+            }
+            ModelRecord::NotesChanged { notes } => of_notes(notes),
+            ModelRecord::ReplyEnded { items, .. } => items.iter().map(|item| item.raw.len()).sum(),
+        }
+    }
 }
 
 /// Why a reply ended.

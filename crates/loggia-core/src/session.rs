@@ -62,6 +62,8 @@ pub struct Session {
     pub(crate) closed_questions: Recent<CallId, ClosedQuestion>,
     /// The turns that a model still reads, oldest first.
     pub(crate) turns: VecDeque<RecentTurn>,
+    /// The prompt of the first turn since the last compaction.
+    pub(crate) context_from: Option<Seq>,
     pub(crate) compacted: Option<Compacted>,
     pub(crate) stats: Stats,
     pub(crate) title: String,
@@ -285,7 +287,11 @@ impl Session {
         let upto = self.compacted.as_ref().map_or(Seq::ZERO, |compacted| compacted.upto);
         self.turns.front().map_or(upto, |turn| turn.accepted)
     }
-    /// Replaces the turns before [`Session::recent_from`] for the model.
+    /// Where the whole context of a new turn begins, without a limit on the number of turns.
+    pub fn context_from(&self) -> Seq {
+        self.context_from.unwrap_or_else(|| self.recent_from())
+    }
+    /// Replaces the turns before [`Session::context_from`] for the model.
     pub fn compacted(&self) -> Option<&Compacted> {
         self.compacted.as_ref()
     }

@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::Effort;
 use crate::policy::{Mode, Rule};
 use crate::repository::Repository;
 use crate::timeout::{OnTimeout, Timeout};
@@ -55,6 +56,9 @@ impl Workspace {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
     pub model: ModelName,
+    /// None: the model's own default.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub effort: Option<Effort>,
     pub mode: Mode,
     /// Rules from configuration and from earlier sessions of the project.
     #[serde(default)]

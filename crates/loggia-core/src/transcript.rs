@@ -10,7 +10,7 @@ use serde::Serialize;
 use crate::approval::ChoiceId;
 use crate::call::{CallOutcome, CallState, Details};
 use crate::event::{Authority, Envelope, Event, Level, PlanStep, Screening, Source, TurnOutcome};
-use crate::id::{CallId, Millis, PromptId, Seq};
+use crate::id::{CallId, MessageId, Millis, PromptId, Seq};
 use crate::name::SessionName;
 use crate::origin::{Origin, Surface};
 
@@ -29,14 +29,37 @@ pub struct Cell {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum CellBody {
-    Prompt { text: String, queued: bool, withdrawn: bool },
-    Text { text: String },
-    Thought { subject: String, text: String },
-    Plan { steps: Vec<PlanStep> },
-    Sources { sources: Vec<Source> },
+    Prompt {
+        text: String,
+        queued: bool,
+        withdrawn: bool,
+    },
+    /// `discarded`: the reply broke off and was asked for again.
+    Text {
+        text: String,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        discarded: bool,
+    },
+    Thought {
+        subject: String,
+        text: String,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        discarded: bool,
+    },
+    Plan {
+        steps: Vec<PlanStep>,
+    },
+    Sources {
+        sources: Vec<Source>,
+    },
     Call(Box<CallCell>),
-    Notice { level: Level, text: String },
-    TurnEnd { outcome: TurnOutcome },
+    Notice {
+        level: Level,
+        text: String,
+    },
+    TurnEnd {
+        outcome: TurnOutcome,
+    },
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -65,6 +88,8 @@ pub struct Transcript {
     waiting: Vec<(PromptId, Cell)>,
     /// Key and index of the cell to which the next piece of the same message is appended.
     open: Option<(String, usize)>,
+    /// The last reply, and the index of its first cell.
+    reply: Option<(MessageId, usize)>,
     name: Option<String>,
 }
 
@@ -95,21 +120,27 @@ impl Transcript {
             Event::TextAppended { message, text, .. } => {
                 let key = format!("text {message}");
                 match self.joined(&key) {
-                    Some(CellBody::Text { text: whole }) => whole.push_str(text),
-                    _ => self.push_open(envelope, key, CellBody::Text { text: text.clone() }),
+                    Some(CellBody::Text { text: whole, .. }) => whole.push_str(text),
+                    _ => {
+                        let body = CellBody::Text { text: text.clone(), discarded: false };
+                        self.push_open(envelope, key, body);
+                    }
                 }
+                self.belongs_to(message);
             }
             Event::ThoughtAppended { message, subject, text, .. } => {
                 let key = format!("thought {message} {subject}");
                 match self.joined(&key) {
                     Some(CellBody::Thought { text: whole, .. }) => whole.push_str(text),
                     _ => {
-                        let body =
-                            CellBody::Thought { subject: subject.clone(), text: text.clone() };
+                        let (subject, text) = (subject.clone(), text.clone());
+                        let body = CellBody::Thought { subject, text, discarded: false };
                         self.push_open(envelope, key, body);
                     }
                 }
+                self.belongs_to(message);
             }
+            Event::ReplyDiscarded { message, .. } => self.discard(message),
             Event::PlanUpdated { steps, .. } => {
                 self.push(envelope, CellBody::Plan { steps: steps.clone() });
             }
@@ -206,7 +237,7 @@ impl Transcript {
                     self.push(envelope, CellBody::Notice { level: Level::Info, text });
                 }
             },
-            Event::NoticeRaised { level, text } => {
+            Event::NoticeRaised { level, text, .. } => {
                 self.push(envelope, CellBody::Notice { level: *level, text: text.clone() });
             }
             Event::TurnEnded { outcome, .. } => {
@@ -219,6 +250,7 @@ impl Transcript {
             | Event::TaskOpened { .. }
             | Event::TaskClosed { .. }
             | Event::UsageReported { .. }
+            | Event::ModelRecord { .. }
             | Event::Unknown => {}
         }
     }
@@ -231,6 +263,27 @@ impl Transcript {
     fn push_open(&mut self, envelope: &Envelope, key: String, body: CellBody) {
         self.push(envelope, body);
         self.open = Some((key, self.cells.len() - 1));
+    }
+
+    /// Remembers that the last cell is a part of this reply.
+    fn belongs_to(&mut self, message: &MessageId) {
+        if self.reply.as_ref().is_none_or(|(known, _)| known != message) {
+            self.reply = Some((message.clone(), self.cells.len().saturating_sub(1)));
+        }
+    }
+
+    fn discard(&mut self, message: &MessageId) {
+        self.open = None;
+        let Some((_, first)) = self.reply.take().filter(|(known, _)| known == message) else {
+            return;
+        };
+        for cell in self.cells.iter_mut().skip(first) {
+            if let CellBody::Text { discarded, .. } | CellBody::Thought { discarded, .. } =
+                &mut cell.body
+            {
+                *discarded = true;
+            }
+        }
     }
 
     fn joined(&mut self, key: &str) -> Option<&mut CellBody> {

@@ -149,6 +149,8 @@ fn concerned<'a>(session: &'a Session, event: &'a Event) -> [Option<&'a TaskId>;
         | Event::ArtifactPublished { .. }
         | Event::ContextCompacted { .. }
         | Event::NoticeRaised { .. }
+        | Event::ModelRecord { .. }
+        | Event::ReplyDiscarded { .. }
         | Event::Unknown => [None; 2],
     }
 }

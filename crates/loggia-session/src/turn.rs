@@ -7,9 +7,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use loggia_core::{
-    Artifact, Authority, CallId, CallOutcome, ChoiceId, Content, Details, Edit, Envelope, Event,
-    Level, MessageId, ModelName, OpenCall, PlanStep, PromptId, Proposal, Report, Rule, RuleId, Seq,
-    SessionId, SessionName, Settings, Source, Stats, TaskId, TurnId, Usage, Workspace,
+    Artifact, Authority, CallId, CallOutcome, ChoiceId, CompactReach, Content, Details, Edit,
+    Envelope, Event, Level, MessageId, ModelName, ModelRecord, OpenCall, PlanStep, PromptId,
+    Proposal, Report, Rule, RuleId, Seq, SessionId, SessionName, Settings, Source, Stats, TaskId,
+    TurnId, Usage, Workspace,
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -76,6 +77,7 @@ pub struct Turn {
     pub(crate) context: TurnContext,
     pub(crate) pending: Vec<PendingCall>,
     pub(crate) recent_from: Seq,
+    pub(crate) context_from: Seq,
     pub(crate) log: Log,
     pub(crate) sender: mpsc::Sender<Box<FromAgent>>,
     pub(crate) stop: CancellationToken,
@@ -116,8 +118,17 @@ impl Turn {
 
     /// The recent turns and this one so far, oldest first. Thoughts and live output are left out: a model is not told
     /// of them, and they are most of a log. Bounded by the number of turns, not by the length of the session.
+    pub async fn recent_history(&self) -> Result<Vec<Arc<Envelope>>, TurnOver> {
+        self.history_from(self.recent_from).await
+    }
+
+    /// The same with every turn since the last compaction.
     pub async fn history(&self) -> Result<Vec<Arc<Envelope>>, TurnOver> {
-        let mut after = Seq(self.recent_from.0.saturating_sub(1));
+        self.history_from(self.context_from).await
+    }
+
+    async fn history_from(&self, first: Seq) -> Result<Vec<Arc<Envelope>>, TurnOver> {
+        let mut after = Seq(first.0.saturating_sub(1));
         let head = self.log.head();
         let mut events = Vec::new();
         while after < head {
@@ -170,7 +181,28 @@ impl Turn {
     }
 
     pub async fn notice(&self, level: Level, text: impl Into<String>) -> Result<(), TurnOver> {
-        self.report(Report::Notice { level, text: text.into() }).await
+        self.report(Report::Notice { level, text: text.into(), wait: None }).await
+    }
+
+    /// A notice about a wait that begins now.
+    pub async fn waiting(
+        &self,
+        level: Level,
+        text: impl Into<String>,
+        wait: Duration,
+    ) -> Result<(), TurnOver> {
+        let wait = Some(u64::try_from(wait.as_millis()).unwrap_or(u64::MAX));
+        self.report(Report::Notice { level, text: text.into(), wait }).await
+    }
+
+    /// Records what only the model needs.
+    pub async fn record(&self, record: ModelRecord) -> Result<(), TurnOver> {
+        self.report(Report::Record { record }).await
+    }
+
+    /// Discards the text and the thoughts of a reply that broke off.
+    pub async fn discard(&self, message: &MessageId) -> Result<(), TurnOver> {
+        self.report(Report::Discard { message: message.clone() }).await
     }
 
     /// Publishes a named result of the turn to every client.
@@ -186,16 +218,15 @@ impl Turn {
 
     /// From the next turn on, the summary replaces the conversation so far. An empty summary clears it.
     pub async fn compact(&self, summary: impl Into<String>) -> Result<(), TurnOver> {
-        let (summary, automatic) = (summary.into(), false);
-        self.report(Report::Compact { summary, automatic }).await
+        let (summary, reach) = (summary.into(), CompactReach::Everything);
+        self.report(Report::Compact { summary, reach }).await
     }
 
-    /// The summary replaces the turns before this one (automatic compaction). Returns when it is durable, so that it may
-    /// be used.
-    pub async fn compact_earlier(&self, summary: &str) -> Result<(), TurnOver> {
+    /// The summary replaces the turns before this one, or also the replies of this one (automatic compaction). Returns
+    /// when it is durable, so that it may be used.
+    pub async fn compact_now(&self, summary: &str, reach: CompactReach) -> Result<(), TurnOver> {
         let mut after = self.log.head();
-        let (summary, automatic) = (summary.to_owned(), true);
-        self.report(Report::Compact { summary, automatic }).await?;
+        self.report(Report::Compact { summary: summary.to_owned(), reach }).await?;
         let compacted =
             |event: &Event| matches!(event, Event::ContextCompacted { automatic: true, .. });
         loop {
@@ -226,24 +257,28 @@ impl Turn {
         rules.map_err(|error| TurnOver::Failed(error.to_string()))
     }
 
+    /// A new id for one call.
+    pub fn call(&self) -> CallId {
+        uuid::Uuid::now_v7().into()
+    }
+
     /// Records a call that could not be proposed.
     pub async fn invalid(
         &self,
+        call: CallId,
         message: &MessageId,
         tool: &str,
         input: Value,
         outcome: CallOutcome,
-    ) -> Result<CallId, TurnOver> {
-        let call = CallId::from(uuid::Uuid::now_v7());
+    ) -> Result<(), TurnOver> {
         let report = Report::Invalid {
-            call: call.clone(),
+            call,
             message: message.clone(),
             tool: tool.to_owned(),
             input,
             outcome,
         };
-        self.report(report).await?;
-        Ok(call)
+        self.report(report).await
     }
 
     /// Proposes a call and waits for a rule or a person.

@@ -414,6 +414,8 @@ impl Projector {
             | Event::ContextCompacted { .. }
             | Event::NoticeRaised { .. }
             | Event::PromptExpanded { .. }
+            | Event::ModelRecord { .. }
+            | Event::ReplyDiscarded { .. }
             | Event::Unknown => None,
         }
     }
@@ -441,6 +443,7 @@ impl Projector {
 /// The turn of an event, if its frames need it.
 fn turn_of(event: &Event) -> Option<&TurnId> {
     if let Event::TextAppended { turn, .. }
+    | Event::ReplyDiscarded { turn, .. }
     | Event::SourcesCited { turn, .. }
     | Event::TurnEnded { turn, .. } = event
     {

@@ -26,6 +26,7 @@ impl Event {
             | Event::NoticeRaised { text, .. }
             | Event::PromptExpanded { text, .. } => text.len(),
             Event::ContextCompacted { summary, .. } => summary.len(),
+            Event::ModelRecord { record, .. } => record.approx_bytes(),
             Event::PromptAccepted { content, .. } | Event::PromptScreened { content, .. } => {
                 content.approx_bytes()
             }
@@ -50,6 +51,7 @@ impl Event {
             | Event::UsageReported { .. }
             | Event::ApprovalAsked { .. }
             | Event::CallStarted { .. }
+            | Event::ReplyDiscarded { .. }
             | Event::Unknown => 0,
         }
     }
@@ -103,7 +105,7 @@ fn of_outcome(outcome: &CallOutcome) -> usize {
 }
 
 /// Recursive: the decoders limit how deep a value is nested.
-fn of_value(value: &Value) -> usize {
+pub(crate) fn of_value(value: &Value) -> usize {
     const EACH: usize = size_of::<Value>();
     EACH + match value {
         Value::Null | Value::Bool(_) => 0,

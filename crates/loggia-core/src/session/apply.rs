@@ -86,6 +86,7 @@ impl Session {
                 let (by, bytes) =
                     queued.as_ref().map_or((None, 0), |queued| (queued.by.clone(), queued.bytes));
                 let content = queued.map(|queued| queued.content).unwrap_or_default();
+                self.context_from.get_or_insert(accepted);
                 self.turns.push_back(RecentTurn { accepted, started: envelope.seq });
                 if self.turns.len() > RECENT_TURNS {
                     self.turns.pop_front();
@@ -114,6 +115,7 @@ impl Session {
             }
             Event::ContextCompacted { upto, summary, .. } => {
                 self.turns.retain(|turn| turn.started > *upto);
+                self.context_from = self.turns.front().map(|turn| turn.accepted);
                 self.compacted = Some(Compacted { upto: *upto, summary: summary.clone() });
             }
             Event::CallProposed { message, call, tool, title, access, input, details, .. } => {
@@ -202,6 +204,8 @@ impl Session {
             | Event::ArtifactPublished { .. }
             | Event::NoticeRaised { .. }
             | Event::PromptExpanded { .. }
+            | Event::ModelRecord { .. }
+            | Event::ReplyDiscarded { .. }
             | Event::Unknown => {}
         }
     }

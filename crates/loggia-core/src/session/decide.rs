@@ -8,8 +8,8 @@ use std::sync::Arc;
 use crate::approval::{AnswerMessage, ChoiceId, Edit, KnownChoice, Question};
 use crate::call::{Access, CallOutcome, CallState, Details};
 use crate::command::{
-    Cancel, Command, Proposal, QueueBound, Refusal, Report, SHELL_PREFIX, SHELL_TOOL, Stamped,
-    TaskChoice,
+    Cancel, Command, CompactReach, Proposal, QueueBound, Refusal, Report, SHELL_PREFIX, SHELL_TOOL,
+    Stamped, TaskChoice,
 };
 use crate::content::Content;
 use crate::event::{Amendment, Authority, CloseReason, Event, Level, Screening, TurnOutcome};
@@ -93,7 +93,7 @@ impl Session {
             Command::Amend { amendment } => self.amendment(amendment, origin),
             Command::Name { name } => Ok(self.named(name)),
             Command::Notice { level, text } => {
-                Ok(vec![Event::NoticeRaised { level: *level, text: text.clone() }])
+                Ok(vec![Event::NoticeRaised { level: *level, text: text.clone(), wait: None }])
             }
             Command::Close { reason } => Ok(self.close(*reason, origin)),
             Command::Report { turn, report } => {
@@ -333,7 +333,7 @@ impl Session {
             OnTimeout::Deny => vec![answered, cancelled_call(&call.id, &reason)],
             OnTimeout::Cancel => {
                 let text = format!("The turn was cancelled: {reason}.");
-                let notice = Event::NoticeRaised { level: Level::Warning, text };
+                let notice = Event::NoticeRaised { level: Level::Warning, text, wait: None };
                 // The answer comes last, so that no other question becomes the open one in between.
                 let others = turn.calls.iter().filter(|other| other.id != call.id);
                 let mut events = vec![notice];
@@ -442,8 +442,14 @@ impl Session {
                 let (model, usage, window) = (model.clone(), *usage, *window);
                 vec![Event::UsageReported { turn: id(), model, usage, window }]
             }
-            Report::Notice { level, text } => {
-                vec![Event::NoticeRaised { level: *level, text: text.clone() }]
+            Report::Notice { level, text, wait } => {
+                vec![Event::NoticeRaised { level: *level, text: text.clone(), wait: *wait }]
+            }
+            Report::Record { record } => {
+                vec![Event::ModelRecord { turn: id(), record: record.clone() }]
+            }
+            Report::Discard { message } => {
+                vec![Event::ReplyDiscarded { turn: id(), message: message.clone() }]
             }
             Report::Propose { call, proposal } => self.propose(turn, call, proposal, context)?,
             Report::Invalid { call, message, tool, input, outcome } => {
@@ -482,15 +488,16 @@ impl Session {
                 source: source.clone(),
                 text: text.clone(),
             }],
-            Report::Compact { summary, automatic } => {
+            Report::Compact { summary, reach } => {
                 let end = summary.floor_char_boundary(SUMMARY_LIMIT);
                 let summary = summary.get(..end).unwrap_or_default().to_owned();
-                // `/compact` includes its own turn; a running turn is kept for the model.
-                let upto = match automatic {
-                    true => Seq(turn.started.0.saturating_sub(1)),
-                    false => self.head,
+                let before = Seq(turn.started.0.saturating_sub(1));
+                let (upto, automatic, within_turn) = match reach {
+                    CompactReach::Everything => (self.head, false, false),
+                    CompactReach::EarlierTurns => (before, true, false),
+                    CompactReach::Replies => (before, true, true),
                 };
-                vec![Event::ContextCompacted { upto, summary, automatic: *automatic }]
+                vec![Event::ContextCompacted { upto, summary, automatic, within_turn }]
             }
             Report::Name { name } => self.named(name),
             // The rule may be unknown here: the event also removes a rule that is stored for the

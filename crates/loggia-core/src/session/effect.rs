@@ -55,6 +55,8 @@ pub fn effects(event: &Event) -> Option<Effect> {
         | Event::ContextCompacted { .. }
         | Event::NoticeRaised { .. }
         | Event::PromptExpanded { .. }
+        | Event::ModelRecord { .. }
+        | Event::ReplyDiscarded { .. }
         | Event::Unknown => None,
     }
 }

@@ -80,6 +80,8 @@ impl Stats {
             | Event::ArtifactPublished { .. }
             | Event::NoticeRaised { .. }
             | Event::PromptExpanded { .. }
+            | Event::ModelRecord { .. }
+            | Event::ReplyDiscarded { .. }
             | Event::Unknown => {}
         }
     }

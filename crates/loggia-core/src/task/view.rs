@@ -198,6 +198,9 @@ impl Tasks {
             Event::TextAppended { turn, message, text } => {
                 self.update_running(at, |view| view.reply(turn, message, text, at));
             }
+            Event::ReplyDiscarded { message, .. } => {
+                self.update_running(at, |view| view.discard(message));
+            }
             Event::SourcesCited { turn, sources } => self.update_running(at, |view| {
                 let (turn, sources) = (turn.clone(), sources.clone());
                 view.respond(&turn);
@@ -249,6 +252,7 @@ impl Tasks {
             | Event::SessionNamed { .. }
             | Event::SessionClosed { .. }
             | Event::NoticeRaised { .. }
+            | Event::ModelRecord { .. }
             | Event::Unknown => {}
         }
     }
@@ -436,6 +440,26 @@ impl TaskView {
             message: message.clone(),
             text: more.to_owned(),
             at,
+        });
+    }
+
+    /// Removes a reply that broke off, and the response if nothing else is left of it.
+    fn discard(&mut self, discarded: &MessageId) {
+        self.history.retain(
+            |said| !matches!(said, Exchange::Reply { message, .. } if message == discarded),
+        );
+        let history = &self.history;
+        let is_left = |response: &TurnId| {
+            history.iter().any(|said| match said {
+                Exchange::Reply { turn, .. } | Exchange::Sources { turn, .. } => turn == response,
+                Exchange::Prompt { .. } | Exchange::Question { .. } | Exchange::Answer { .. } => {
+                    false
+                }
+            })
+        };
+        self.artifacts.retain(|artifact| match artifact {
+            TaskArtifact::Response { turn, .. } => is_left(turn),
+            TaskArtifact::Published { .. } | TaskArtifact::Change { .. } => true,
         });
     }
 

@@ -61,6 +61,7 @@ impl Actor {
             },
             pending: open.calls.iter().map(pending_call).collect(),
             recent_from: self.session.recent_from(),
+            context_from: self.session.context_from(),
             log: self.log.clone(),
             sender: self.report_sender.clone(),
             stop: stop.clone(),
@@ -98,7 +99,7 @@ async fn run_turn(agent: Arc<dyn Agent>, turn: Turn, previous: Option<Running>) 
         Ok(Err(TurnOver::Stopped)) => TurnOutcome::failed("the agent stopped without a reason"),
         Err(panic) => {
             let message = format!("internal error: {}", panic_text(panic.as_ref()));
-            let report = Report::Notice { level: Level::Error, text: message.clone() };
+            let report = Report::Notice { level: Level::Error, text: message.clone(), wait: None };
             let notice = FromAgent::Report { turn: id.clone(), report, waiter: None };
             // An error means that the actor is gone.
             let _ = sender.send(Box::new(notice)).await;

@@ -145,6 +145,8 @@ pub(crate) fn updates(folded: &mut FoldedEvent<'_>) -> Vec<Update> {
         | Event::PlanUpdated { .. }
         | Event::UsageReported { .. }
         | Event::ContextCompacted { .. }
+        | Event::ModelRecord { .. }
+        | Event::ReplyDiscarded { .. }
         | Event::Unknown => {}
     }
     updates

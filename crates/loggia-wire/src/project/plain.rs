@@ -1,7 +1,9 @@
 //! Events for clients of plain A2A: text and results are artifacts, progress and questions are status messages that a
 //! person can read.
 
-use loggia_core::{CallId, CallOutcome, Details, Event, FileDiff, Part, TaskState};
+use loggia_core::{
+    CallId, CallOutcome, Details, Event, Exchange, FileDiff, Part, TaskState, TaskView, TurnId,
+};
 
 use super::calls::Calls;
 use super::question::{
@@ -27,6 +29,7 @@ pub(crate) fn updates(folded: &mut FoldedEvent<'_>) -> Vec<Update> {
         Event::TextAppended { message, text, .. } => {
             respond(folded, ResponsePart::Reply(message.clone()), text).into_iter().collect()
         }
+        Event::ReplyDiscarded { .. } => discard(folded).into_iter().collect(),
         Event::SourcesCited { sources, .. } => {
             respond(folded, ResponsePart::Sources, &sources_text(sources)).into_iter().collect()
         }
@@ -57,6 +60,7 @@ pub(crate) fn updates(folded: &mut FoldedEvent<'_>) -> Vec<Update> {
         | Event::CallProposed { .. }
         | Event::ApprovalAnswered { .. }
         | Event::CallOutput { .. }
+        | Event::ModelRecord { .. }
         | Event::Unknown => Vec::new(),
     }
 }
@@ -77,6 +81,41 @@ fn respond(folded: &mut FoldedEvent<'_>, from: ResponsePart, text: &str) -> Opti
         append: before.is_some(),
         last: false,
     }))
+}
+
+/// The response without a reply that broke off: it replaces what was sent. A notice says why.
+fn discard(folded: &mut FoldedEvent<'_>) -> Option<Update> {
+    let turn = folded.turn.filter(|_| folded.response.is_some())?;
+    let (text, last) = response_text(folded.task, turn);
+    *folded.response = last;
+    Some(Update::Artifact(ArtifactChunk {
+        id: response_id(turn),
+        name: "response".to_owned(),
+        parts: vec![Part::Text { text }],
+        append: false,
+        last: false,
+    }))
+}
+
+/// The text of a turn's response, as [`respond`] sends it, and its last part.
+fn response_text(task: &TaskView, of: &TurnId) -> (String, Option<ResponsePart>) {
+    let (mut text, mut last) = (String::new(), None);
+    for said in &task.history {
+        let (piece, part) = match said {
+            Exchange::Reply { turn, message, text, .. } if turn == of => {
+                (text.clone(), ResponsePart::Reply(message.clone()))
+            }
+            Exchange::Sources { turn, sources, .. } if turn == of => {
+                (sources_text(sources), ResponsePart::Sources)
+            }
+            _ => continue,
+        };
+        if last.replace(part).is_some() {
+            text.push_str(PARAGRAPH);
+        }
+        text.push_str(&piece);
+    }
+    (text, last)
 }
 
 fn response_end(folded: &FoldedEvent<'_>) -> Option<Update> {

@@ -69,7 +69,7 @@ impl Pending {
     /// The notices to send with this event. `has_reader`: a client reads the frames of a notice that is raised now.
     pub fn notices(&mut self, envelope: &Envelope, has_reader: bool) -> Vec<Notice> {
         match &envelope.event {
-            Event::NoticeRaised { level, text } => {
+            Event::NoticeRaised { level, text, .. } => {
                 let notice = Notice { seq: envelope.seq, level: *level, text: text.clone() };
                 if has_reader {
                     return vec![notice];

@@ -79,6 +79,8 @@ pub(crate) fn updates(folded: &mut FoldedEvent<'_>) -> Vec<Update> {
         | Event::ContextCompacted { .. }
         | Event::CallProposed { .. }
         | Event::ApprovalAnswered { .. }
+        | Event::ModelRecord { .. }
+        | Event::ReplyDiscarded { .. }
         | Event::Unknown => {}
     }
     updates

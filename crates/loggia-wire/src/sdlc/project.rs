@@ -68,6 +68,11 @@ pub(crate) fn updates(folded: &mut FoldedEvent<'_>) -> Vec<Update> {
             let (subject, description) = (subject.clone(), text.clone());
             vec![event(Event::Thought { subject, description })]
         }
+        // The document has no event for notices, and none for text that does not count.
+        Fact::ReplyDiscarded { message, .. } => {
+            let text = DISCARDED.to_owned();
+            vec![event(Event::TextContent { text, message_id: format!("{message}-discarded") })]
+        }
         Fact::SourcesCited { sources, .. } => {
             let citation = |source: &loggia_core::Source| {
                 event(Event::Citation { title: source.title.clone(), uri: source.uri.clone() })
@@ -109,9 +114,13 @@ pub(crate) fn updates(folded: &mut FoldedEvent<'_>) -> Vec<Update> {
         | Fact::ContextCompacted { .. }
         | Fact::NoticeRaised { .. }
         | Fact::PromptExpanded { .. }
+        | Fact::ModelRecord { .. }
         | Fact::Unknown => Vec::new(),
     }
 }
+
+const DISCARDED: &str =
+    "[The reply broke off and does not count. The model is asked for it again.]";
 
 fn agent_settings(folded: &FoldedEvent<'_>, settings: &Settings) -> Update {
     event(Event::AgentSettings {

@@ -126,7 +126,8 @@ impl Printer {
                 let text = printable(&Event::expansion(command, source, text));
                 self.print_action(&self.style.dim(&text))?;
             }
-            Event::NoticeRaised { level, text } => {
+            Event::ReplyDiscarded { .. } => self.discard()?,
+            Event::NoticeRaised { level, text, .. } => {
                 let text = printable(text);
                 self.print_action(&match level {
                     Level::Info => self.style.dim(&text),
