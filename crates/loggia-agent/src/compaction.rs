@@ -1,17 +1,19 @@
 //! Compaction: a summary replaces the earlier conversation in the model's requests.
 //!
-//! `/compact` requests it; a turn that would not fit into the model's window begins with it. The model
-//! writes the summary, the log keeps everything, and nothing changes until the summary is complete.
+//! `/compact` requests it. It also happens before a request that would not fit into the model's window, at
+//! the beginning of a turn or between two replies of it. The model writes the summary; the plan, the files
+//! and the prompt of the running turn survive in any case. The log keeps everything, and nothing changes
+//! until the summary is complete.
 //!
 //! Not here: the texts of the slash commands.
 
 use futures::StreamExt;
 use loggia_core::session::SUMMARY_LIMIT;
-use loggia_core::{Content, Level};
+use loggia_core::{CompactReach, Level};
 use loggia_session::{Turn, TurnOver};
 
 use crate::context::Conversation;
-use crate::model::{Delta, Message, Model, ModelRequest, Purpose};
+use crate::model::{Delta, Message, Model, ModelRequest, Purpose, UserMessage};
 
 /// The approximate bytes of one token. Models count differently.
 pub const BYTES_PER_TOKEN: u64 = 4;
@@ -58,14 +60,26 @@ impl CompactAt {
         Some(TextLimits { turn: bytes(limit), summary })
     }
 
-    /// Whether a turn of this size begins with a summary. The earlier turns must be at least a quarter of
-    /// the limit: otherwise a large summary or large instructions would cause one summary after another.
-    fn is_due(self, window: Option<u64>, size: ConversationSize) -> bool {
-        let Some(limit) = self.token_limit(window) else { return false };
+    /// What a summary must replace before the next request. It must be at least a quarter of the limit:
+    /// otherwise a large summary or large instructions would cause one summary after another. The replies of
+    /// the running turn are kept if the earlier turns are enough.
+    fn due(self, window: Option<u64>, size: ConversationSize) -> Option<CompactReach> {
+        let limit = self.token_limit(window)?;
         let tokens = |bytes: u64| bytes.div_ceil(BYTES_PER_TOKEN);
-        let before = tokens(size.summary.saturating_add(size.earlier)).max(size.reported);
-        let whole = before.saturating_add(tokens(size.prompt));
-        whole > limit && tokens(size.earlier).saturating_mul(4) > limit
+        let before = tokens(size.summary.saturating_add(size.earlier).saturating_add(size.replies))
+            .max(size.reported);
+        // The prompt is part of what was reported once the turn has a reply.
+        let prompt = if size.replies == 0 { tokens(size.prompt) } else { 0 };
+        let quarter = |bytes: u64| tokens(bytes).saturating_mul(4) > limit;
+        let reach = match before.saturating_add(prompt) > limit {
+            false => return None,
+            true if quarter(size.earlier) && tokens(size.replies).saturating_mul(2) < limit => {
+                CompactReach::EarlierTurns
+            }
+            true if quarter(size.earlier.saturating_add(size.replies)) => CompactReach::Replies,
+            true => return None,
+        };
+        Some(if size.replies == 0 { CompactReach::EarlierTurns } else { reach })
     }
 }
 
@@ -82,15 +96,17 @@ pub struct TextLimits {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ConversationSize {
     pub summary: u64,
-    /// Turns since the summary.
+    /// Turns since the summary, without the running one.
     pub earlier: u64,
+    /// The replies and results of the running turn so far.
+    pub replies: u64,
     pub prompt: u64,
     /// Tokens of the last request and its reply as the model counted them; 0 if it did not report them.
     pub reported: u64,
 }
 
-/// Compacts the earlier conversation at the beginning of a turn, if that is due. If the summary fails,
-/// the turn continues without one, and the oldest turns are left out.
+/// Compacts the conversation before a request, if that is due. If the summary fails, the turn continues
+/// without one.
 pub async fn compact_if_due(
     at: CompactAt,
     turn: &Turn,
@@ -100,31 +116,58 @@ pub async fn compact_if_due(
     let window = model.window();
     let Some(limits) = at.limits(window) else { return Ok(()) };
     conversation.set_limits(limits);
-    if !conversation.begins() || !at.is_due(window, conversation.full_size()) {
-        return Ok(());
-    }
-    let (turns, before) = (conversation.earlier_turns(), conversation.earlier_size());
-    if turns == 0 {
+    let Some(reach) = at.due(window, conversation.full_size()) else { return Ok(()) };
+    if conversation.summarised_turns(reach) == 0 {
         return Ok(());
     }
     // Boxed to keep it out of the future of every turn.
-    match Box::pin(summarize(turn, model, conversation, None)).await {
-        Ok(summary) => {
-            turn.compact_earlier(&summary).await?;
-            let text =
-                format!("Compacted automatically. {}.", describe_summary(&summary, turns, before));
-            conversation.compact(summary);
-            turn.notice(Level::Info, text).await
-        }
+    match Box::pin(compact(turn, model, conversation, reach)).await {
         Err(TurnOver::Failed(why)) => {
             let text = format!(
-                "The conversation is nearly too long for the model, and {why}. The oldest turns are \
-                 left out as far as needed; /compact tries again, /clear starts over."
+                "The conversation is nearly too long for the model, and {why}. It continues as it is; \
+                 /compact tries again, /clear starts over."
             );
             turn.notice(Level::Warning, text).await
         }
-        Err(over) => Err(over),
+        compacted => compacted,
     }
+}
+
+/// Compacts as much as possible, because the vendor refused the request as too long. False if there is
+/// nothing to compact.
+pub async fn compact_overflow(
+    turn: &Turn,
+    model: &dyn Model,
+    conversation: &mut Conversation,
+) -> Result<bool, TurnOver> {
+    let size = conversation.full_size();
+    let reach = match size.replies {
+        0 => CompactReach::EarlierTurns,
+        _ => CompactReach::Replies,
+    };
+    if conversation.summarised_turns(reach) == 0 {
+        return Ok(false);
+    }
+    // The window is smaller than was known, so the request for a summary must be much smaller.
+    let all = size.summary + size.earlier + size.replies + size.prompt;
+    let half = usize::try_from(all / 2).unwrap_or(usize::MAX);
+    conversation.set_limits(TextLimits { turn: half, summary: half });
+    Box::pin(compact(turn, model, conversation, reach)).await.map(|()| true)
+}
+
+async fn compact(
+    turn: &Turn,
+    model: &dyn Model,
+    conversation: &mut Conversation,
+    reach: CompactReach,
+) -> Result<(), TurnOver> {
+    let (turns, before) =
+        (conversation.summarised_turns(reach), conversation.summarised_size(reach));
+    let summary = summarize(turn, model, conversation, reach, None).await?;
+    turn.compact_now(&summary, reach).await?;
+    let text = format!("Compacted automatically. {}.", describe_summary(&summary, turns, before));
+    conversation.compact(summary, reach);
+    turn.notice(Level::Info, text).await
 }
 
 /// Describes a summary to people.
@@ -133,23 +176,40 @@ pub fn describe_summary(summary: &str, turns: usize, before: usize) -> String {
     format!("A summary of {} bytes now replaces {turns} ({before} bytes)", summary.len())
 }
 
-/// Asks the model for a summary of the conversation before this turn.
+/// Asks the model for a summary, and adds the plan and the files.
 pub async fn summarize(
     turn: &Turn,
     model: &dyn Model,
     conversation: &Conversation,
+    reach: CompactReach,
     focus: Option<&str>,
 ) -> Result<String, TurnOver> {
-    let failed = |why: &str| TurnOver::Failed(format!("nothing was summarised: {why}"));
-    let mut messages = conversation.earlier_messages();
+    let mut messages = conversation.summarised_messages(reach);
     let focus = focus.map_or(String::new(), |focus| format!(" Keep especially: {focus}"));
-    messages.push(Message::User(Content::text(format!("{REQUEST}{focus}")).into()));
+    messages.push(Message::User(UserMessage::text(format!("{REQUEST}{focus}"))));
     let request = ModelRequest {
         purpose: Purpose::Summary,
-        instructions: INSTRUCTIONS.to_owned(),
+        instructions: INSTRUCTIONS.into(),
         messages,
         tools: [].into(),
+        effort: None,
+        cache_key: turn.context().session.as_str().into(),
     };
+    let summary = summary_of(turn, model, request).await?;
+    // The supplement survives the limit of a summary.
+    let supplement = conversation.summary_supplement();
+    let room = SUMMARY_LIMIT.saturating_sub(supplement.len());
+    let start = summary.get(..summary.floor_char_boundary(room)).unwrap_or_default();
+    Ok(format!("{start}{supplement}"))
+}
+
+/// The text of a reply.
+async fn summary_of(
+    turn: &Turn,
+    model: &dyn Model,
+    request: ModelRequest,
+) -> Result<String, TurnOver> {
+    let failed = |why: &str| TurnOver::Failed(format!("nothing was summarised: {why}"));
     let mut stream = model.stream(request);
     let mut summary = String::new();
     while let Some(delta) = stream.next().await {
@@ -161,7 +221,7 @@ pub async fn summarize(
                 }
             }
             Delta::Usage(usage) => turn.usage(model.name(), usage).await?,
-            Delta::Stop => {
+            Delta::Stop(_) => {
                 let summary = summary.trim();
                 return match summary.is_empty() {
                     true => Err(failed("the model gave no summary")),
@@ -169,7 +229,7 @@ pub async fn summarize(
                 };
             }
             // The request has no tools, and thoughts are not part of the summary.
-            Delta::Thought { .. } | Delta::Call { .. } => {}
+            Delta::Thought { .. } | Delta::Item(_) | Delta::Call { .. } => {}
         }
     }
     Err(failed("the model's reply was cut off"))

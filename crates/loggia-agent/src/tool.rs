@@ -22,7 +22,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
-use loggia_core::{Access, CallFailure, Details, Output};
+use loggia_core::{Access, CallFailure, Details, Output, ToolDescription};
 use loggia_session::{Permit, TurnOver};
 use serde_json::Value;
 
@@ -109,14 +109,20 @@ impl From<TurnOver> for ToolError {
 #[derive(Clone, Default)]
 pub struct Toolbox {
     tools: Vec<Arc<dyn Tool>>,
-    /// The description of each tool, in the same order. Sent with every request to a model.
+    /// The description of each tool, in the same order.
     specs: Arc<[ToolSpec]>,
+    descriptions: Arc<[ToolDescription]>,
 }
 
 impl Toolbox {
     pub fn new(tools: Vec<Arc<dyn Tool>>) -> Self {
-        let specs = tools.iter().map(|tool| tool.spec()).collect();
-        Self { tools, specs }
+        let specs: Arc<[ToolSpec]> = tools.iter().map(|tool| tool.spec()).collect();
+        let descriptions = specs.iter().map(|spec| ToolDescription {
+            name: spec.name.clone(),
+            description: spec.description.clone(),
+            parameters: spec.parameters.clone(),
+        });
+        Self { tools, descriptions: descriptions.collect(), specs }
     }
 
     /// Only the tools with these names.
@@ -134,6 +140,11 @@ impl Toolbox {
 
     pub fn specs(&self) -> Arc<[ToolSpec]> {
         self.specs.clone()
+    }
+
+    /// The tools as a model is told about them.
+    pub fn descriptions(&self) -> Arc<[ToolDescription]> {
+        self.descriptions.clone()
     }
 }
 

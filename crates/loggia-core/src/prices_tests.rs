@@ -12,6 +12,7 @@ fn usage(input: u64, output: u64, thought: u64, cached: u64) -> Usage {
         output_tokens: output,
         thought_tokens: thought,
         cached_tokens: cached,
+        cache_write_tokens: 0,
     }
 }
 

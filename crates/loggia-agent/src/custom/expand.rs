@@ -30,7 +30,7 @@ pub struct Expanded {
 /// The expansion that an earlier run of this turn recorded.
 pub async fn recorded(turn: &Turn) -> Result<Option<Expanded>, TurnOver> {
     let context = turn.context();
-    let history = turn.history().await?;
+    let history = turn.recent_history().await?;
     let text = history.iter().rev().find_map(|envelope| match &envelope.event {
         Event::PromptExpanded { turn, text, .. } if *turn == context.turn => Some(text.clone()),
         _ => None,
@@ -55,7 +55,7 @@ pub async fn expand(
     let failed = |why: String| TurnOver::Failed(format!("/{}: {why}", command.name));
     let arguments = Arguments::new(arguments);
     let workspace = agent.open_workspace(turn)?;
-    let mut earlier = calls_of(&turn.history().await?, &context.turn);
+    let mut earlier = calls_of(&turn.recent_history().await?, &context.turn);
     let mut resumed = agent.resume(turn, &workspace).await?;
     let mut text = String::new();
     for piece in &template.pieces {

@@ -43,7 +43,7 @@ pub fn stream(actions: Actions) -> BoxStream<'static, Result<Delta, ModelError>>
             tokio::task::coop::consume_budget().await;
             match actions.next()? {
                 Action::Wait(duration) => tokio::time::sleep(duration).await,
-                Action::Emit(Delta::Stop) => return Some((Ok(Delta::Stop), None)),
+                Action::Emit(stop @ Delta::Stop(_)) => return Some((Ok(stop), None)),
                 Action::Emit(delta) => return Some((Ok(delta), Some(actions))),
                 Action::Fail(error) => return Some((Err(error), None)),
                 Action::Cut => return None,
@@ -65,8 +65,8 @@ pub fn since_prompt(messages: &[Message]) -> (String, Vec<&Reply>) {
     let mut replies = Vec::new();
     for message in messages {
         match message {
-            Message::User(content) => {
-                prompt = content.to_text();
+            Message::User(user) => {
+                prompt = user.content.to_text();
                 replies.clear();
             }
             Message::Reply(reply) => replies.push(reply),

@@ -20,7 +20,8 @@ use self::parse::{Instruction, ParsedPrompt, Problem};
 use self::step::Step;
 use super::actions::{self, Action, Actions};
 use super::{
-    Delta, Model, ModelError, ModelErrorKind, ModelRequest, PastCall, Purpose, scripted, summarize,
+    Delta, Model, ModelError, ModelErrorKind, ModelRequest, PastCall, Purpose, Stop, scripted,
+    summarize,
 };
 
 pub const NAME: &str = "offline";
@@ -34,6 +35,10 @@ pub struct OfflineModel;
 impl Model for OfflineModel {
     fn name(&self) -> ModelName {
         ModelName(NAME.to_owned())
+    }
+
+    fn reads_recent_turns_only(&self) -> bool {
+        true
     }
 
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {
@@ -77,7 +82,7 @@ fn next_reply(script: Vec<Instruction>, done: &[&PastCall]) -> Actions {
 /// Separates texts as paragraphs. A call ends the reply, so later steps are not performed.
 fn perform(steps: impl Iterator<Item = Step> + Send + 'static) -> Actions {
     let mut has_text = false;
-    let stop = || Action::Emit(Delta::Stop);
+    let stop = || Action::Emit(Delta::Stop(Stop::Finished));
     let actions = steps.flat_map(move |step| -> Actions {
         match step {
             Step::Say(text) => {
@@ -95,7 +100,7 @@ fn perform(steps: impl Iterator<Item = Step> + Send + 'static) -> Actions {
             }
             Step::Call(call) => {
                 let (tool, input) = call.tool();
-                let call = Delta::Call { tool: tool.to_owned(), input: Ok(input) };
+                let call = Delta::Call { tool: tool.to_owned(), input: Ok(input), item: None };
                 Box::new([Action::Emit(call), stop()].into_iter())
             }
         }

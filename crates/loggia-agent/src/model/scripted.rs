@@ -24,7 +24,7 @@ use self::perform::Performance;
 use self::placeholder::Placeholders;
 use self::rule::Rule;
 use super::actions::{self, Action, Actions};
-use super::{Delta, Model, ModelError, ModelRequest, Purpose, summarize};
+use super::{Delta, Model, ModelError, ModelRequest, Purpose, Stop, summarize};
 
 /// The prefix of a scripted model's name, before the file.
 pub const PREFIX: &str = "scripted:";
@@ -64,11 +64,15 @@ impl ScriptedModel {
             Some((rule, placeholders)) => Box::new(Performance::new(rule, results, placeholders)),
             None if request.purpose == Purpose::Summary => {
                 let text = summarize::summarize(&request.messages);
-                Box::new([Delta::Text(text), Delta::Stop].into_iter().map(Action::Emit))
+                Box::new(
+                    [Delta::Text(text), Delta::Stop(Stop::Finished)].into_iter().map(Action::Emit),
+                )
             }
             None => {
                 let text = format!("No rule of `{}` matches this prompt.", self.file);
-                Box::new([Delta::Text(text), Delta::Stop].into_iter().map(Action::Emit))
+                Box::new(
+                    [Delta::Text(text), Delta::Stop(Stop::Finished)].into_iter().map(Action::Emit),
+                )
             }
         }
     }
@@ -81,6 +85,10 @@ impl Model for ScriptedModel {
 
     fn window(&self) -> Option<u64> {
         self.window
+    }
+
+    fn reads_recent_turns_only(&self) -> bool {
+        true
     }
 
     fn stream(&self, request: ModelRequest) -> BoxStream<'static, Result<Delta, ModelError>> {

@@ -32,8 +32,8 @@ pub fn summarize(messages: &[Message]) -> String {
                         .map(|turn| format!("- {}", turn.strip_prefix("- ").unwrap_or(turn))),
                 );
             }
-            Message::User(content) => {
-                turns.push(format!("- Asked: {}", shortened(&content.to_text())));
+            Message::User(user) => {
+                turns.push(format!("- Asked: {}", shortened(&user.content.to_text())));
             }
             Message::Reply(reply) => {
                 let text = describe(reply);

@@ -1,27 +1,32 @@
 //! `/compact` and `/clear`: replace or drop the earlier conversation for the model.
 
+use loggia_core::CompactReach;
 use loggia_session::{Turn, TurnOver};
 
 use super::say;
 use crate::compaction::{describe_summary, summarize};
 use crate::native::{self, NativeAgent};
 
+/// The turn of the command has nothing to summarise.
+const REACH: CompactReach = CompactReach::EarlierTurns;
+
 pub async fn compact(
     agent: &NativeAgent,
     turn: &Turn,
     focus: Option<&str>,
 ) -> Result<(), TurnOver> {
-    let mut conversation = native::conversation(turn).await?;
-    if conversation.earlier_turns() == 0 {
+    let model = agent.open_model(turn)?;
+    let mut conversation = native::conversation(turn, model.as_ref()).await?;
+    if conversation.summarised_turns(REACH) == 0 {
         let since = conversation.summary().map_or("", |_| " since the last summary");
         return say(turn, format!("There is nothing to summarise: no turn{since}.")).await;
     }
-    let model = agent.open_model(turn)?;
     if let Some(limits) = agent.compact_at().limits(model.window()) {
         conversation.set_limits(limits);
     }
-    let (turns, before) = (conversation.earlier_turns(), conversation.earlier_size());
-    let summary = summarize(turn, model.as_ref(), &conversation, focus).await?;
+    let (turns, before) =
+        (conversation.summarised_turns(REACH), conversation.summarised_size(REACH));
+    let summary = summarize(turn, model.as_ref(), &conversation, REACH, focus).await?;
     let text = format!("{}:\n\n{summary}", describe_summary(&summary, turns, before));
     turn.compact(summary).await?;
     say(turn, text).await

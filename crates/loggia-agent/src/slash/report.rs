@@ -5,6 +5,7 @@ use loggia_session::{Turn, TurnContext, TurnOver};
 
 use super::say;
 use crate::compaction::BYTES_PER_TOKEN;
+use crate::instructions;
 use crate::native::{self, NativeAgent};
 use crate::tool::Toolbox;
 
@@ -57,9 +58,10 @@ fn describe_access(access: Access) -> &'static str {
 }
 
 pub async fn stats(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
-    let conversation = native::conversation(turn).await?;
+    let model = agent.open_model(turn)?;
+    let conversation = native::conversation(turn, model.as_ref()).await?;
     let memory = agent.memory(&agent.open_workspace(turn)?).await?;
-    let instructions = native::instructions(&memory).len();
+    let instructions = instructions::with_memory(&model.name(), &memory).len();
     let bytes = instructions + conversation.size();
     let summary = match conversation.summary() {
         Some(_) => ", a summary before them",

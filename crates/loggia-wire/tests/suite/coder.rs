@@ -155,7 +155,8 @@ fn an_approved_file_event_by_event() {
     let call = script.write("hello.txt", "hello\n");
     script.answer("bob", &call, ChoiceId::PROCEED_ONCE, None).unwrap();
     script.succeed(&call, written("hello.txt", "hello\n"));
-    let usage = Usage { input_tokens: 120, output_tokens: 12, thought_tokens: 4, cached_tokens: 0 };
+    let usage =
+        Usage { input_tokens: 120, output_tokens: 12, thought_tokens: 4, ..Usage::default() };
     script
         .report(Report::Usage { model: loggia_core::ModelName("m".into()), usage, window: None })
         .unwrap();

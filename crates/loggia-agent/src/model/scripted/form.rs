@@ -221,6 +221,7 @@ impl From<UsageForm> for Usage {
             output_tokens: form.output,
             thought_tokens: form.thought,
             cached_tokens: form.cached,
+            cache_write_tokens: 0,
         }
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::placeholder::Placeholders;
 use super::rule::{CallForm, Repeated, Rule, Step};
 use crate::model::actions::{self, Action, Actions};
-use crate::model::{Delta, ModelError};
+use crate::model::{Delta, ModelError, Stop};
 
 /// The actions from a reply's first step on. The stream ends at [`Delta::Stop`].
 pub struct Performance {
@@ -62,7 +62,7 @@ impl Iterator for Performance {
                 Some(actions) => self.current = actions,
                 None => {
                     self.stopped = true;
-                    return Some(Action::Emit(Delta::Stop));
+                    return Some(Action::Emit(Delta::Stop(Stop::Finished)));
                 }
             }
         }
@@ -79,17 +79,17 @@ fn actions(step: &Step, placeholders: &Placeholders) -> Actions {
         }
         Step::Calls(calls) => {
             let calls: Vec<Delta> = calls.iter().map(|form| call(form, placeholders)).collect();
-            Box::new(calls.into_iter().chain([Delta::Stop]).map(Action::Emit))
+            Box::new(calls.into_iter().chain([Delta::Stop(Stop::Finished)]).map(Action::Emit))
         }
         Step::Malformed { tool, text } => {
-            let call = Delta::Call { tool: fill(tool), input: Err(fill(text)) };
-            Box::new([call, Delta::Stop].into_iter().map(Action::Emit))
+            let call = Delta::Call { tool: fill(tool), input: Err(fill(text)), item: None };
+            Box::new([call, Delta::Stop(Stop::Finished)].into_iter().map(Action::Emit))
         }
         Step::Usage(usage) => one(Action::Emit(Delta::Usage(*usage))),
         Step::Delay(duration) => one(Action::Wait(*duration)),
         Step::Error { kind, message, retry_after, fires } if fires.fires_now() => {
             let error =
-                ModelError { kind: *kind, message: fill(message), retry_after: *retry_after };
+                ModelError { retry_after: *retry_after, ..ModelError::new(*kind, fill(message)) };
             one(Action::Fail(error))
         }
         Step::Error { .. } => Box::new(iter::empty()),
@@ -112,7 +112,7 @@ fn texts(text: String, delay: Option<Duration>, chunk: Option<usize>) -> Actions
 
 fn call(form: &CallForm, placeholders: &Placeholders) -> Delta {
     let input = fill_map(&form.input, placeholders);
-    Delta::Call { tool: placeholders.fill(&form.tool), input: Ok(Value::Object(input)) }
+    Delta::Call { tool: placeholders.fill(&form.tool), input: Ok(Value::Object(input)), item: None }
 }
 
 fn fill_map(map: &Map<String, Value>, placeholders: &Placeholders) -> Map<String, Value> {
