@@ -14,6 +14,7 @@ pub struct HttpCall {
     pub method: String,
     /// Behind the segment that names the vendor: `/v1/messages`.
     pub path: String,
+    #[allow(dead_code, reason = "not every vendor has a query")]
     pub query: String,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,

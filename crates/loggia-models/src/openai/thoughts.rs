@@ -41,7 +41,9 @@ impl Thoughts {
         let Some(start) = self.undecided.take() else { return };
         let (line, rest) = start.split_once('\n').unwrap_or((&start, ""));
         let heading = line.trim().strip_prefix(MARK).and_then(|line| line.strip_suffix(MARK));
-        let heading = heading.map(str::trim).filter(|heading| !heading.is_empty());
+        let is_heading =
+            |text: &&str| !text.is_empty() && text.len() <= HEADING_LIMIT && !text.contains(MARK);
+        let heading = heading.map(str::trim).filter(is_heading);
         let (subject, text) = heading.map_or(("", start.as_str()), |heading| (heading, rest));
         self.continued = self.begun && self.subject == subject;
         self.begun = false;
@@ -99,6 +101,7 @@ mod tests {
         check(&[&["*", "*A*", "*\n\nb"]], &[("A", "b")]);
         check(&[&["**Only**"]], &[("Only", "")]);
         check(&[&["**bold** and more"]], &[("", "**bold** and more")]);
+        check(&[&["**a** or **b**"]], &[("", "**a** or **b**")]);
         check(&[&["*", "slanted*"]], &[("", "*slanted*")]);
         check(&[&["**A**\n\na"], &["**B**\n\nb"]], &[("A", "a"), ("B", "b")]);
         check(&[&["**A**\n\na"], &["**A**\n\nb"]], &[("A", "a\n\nb")]);
