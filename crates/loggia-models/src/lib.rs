@@ -9,12 +9,14 @@
 //!
 //! Not here: sessions, the log, tools, retries, the environment, configuration files.
 
+mod anthropic;
 pub mod client;
 mod error;
 mod framing;
 mod protocol;
 mod request;
 
+pub use anthropic::Anthropic;
 pub use client::{Client, ClientConfig, Secret, VendorModel};
 pub use error::{ModelError, ModelErrorKind};
 pub use protocol::{
