@@ -1,8 +1,9 @@
 //! The list of models. Gateways list only the names.
 
+use std::collections::BTreeMap;
+
 use loggia_core::Effort;
 use serde::Deserialize;
-use std::collections::BTreeMap;
 
 use crate::protocol::ModelFacts;
 
@@ -60,11 +61,13 @@ fn facts(listed: Listed) -> ModelFacts {
         Some(Capabilities { effort, thinking }) => (effort, thinking.map(|has| has.types)),
         None => (None, None),
     };
+    let kind = types.as_ref().map(kind);
     let may_be_off = types.as_ref().is_some_and(|types| has(types, "disabled"));
     let efforts = effort.map(|levels| {
         let offered = Effort::ALL.into_iter().filter(|effort| match effort {
             Effort::None => may_be_off,
-            _ => has(&levels, effort.name()),
+            // Each level is a budget.
+            _ => kind == Some("budget") || has(&levels, effort.name()),
         });
         offered.collect()
     });
@@ -73,7 +76,7 @@ fn facts(listed: Listed) -> ModelFacts {
         window: max_input_tokens,
         output: max_tokens,
         efforts,
-        thinking: types.map(|types| kind(&types).to_owned()),
+        thinking: kind.map(str::to_owned),
         price: None,
     }
 }

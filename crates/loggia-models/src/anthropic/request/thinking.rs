@@ -57,7 +57,11 @@ pub fn thinking(
     }
 }
 
+/// A budget says the effort already, and most models with one have no other effort.
 pub fn output_config(facts: &ModelFacts, wanted: Option<Effort>) -> Option<OutputConfig> {
+    if facts.thinking.as_deref() == Some("budget") {
+        return None;
+    }
     let level = level(facts, wanted).filter(|level| *level != Effort::None)?;
     Some(OutputConfig { effort: level.name() })
 }
