@@ -76,7 +76,8 @@ fn of_text(message: &str) -> ModelErrorKind {
         return ModelErrorKind::QuotaSpent;
     }
     let thinking = has("thinking` block") || has("redacted_thinking`");
-    if thinking && (has("signature") || has("`data`") || has("cannot be modified") || has("Expected"))
+    if thinking
+        && (has("signature") || has("`data`") || has("cannot be modified") || has("Expected"))
     {
         return ModelErrorKind::HistoryRejected;
     }
@@ -116,7 +117,9 @@ fn build(kind: ModelErrorKind, message: &str) -> ModelError {
             format!("the conversation is too long for the model ({said}); compact it")
         }
         ModelErrorKind::HistoryRejected => {
-            format!("the vendor refused the thoughts of earlier replies ({said}); continue without them")
+            format!(
+                "the vendor refused the thoughts of earlier replies ({said}); continue without them"
+            )
         }
         ModelErrorKind::Transport
         | ModelErrorKind::Malformed

@@ -323,7 +323,8 @@ impl Counted {
         update(&mut self.cache_creation_input_tokens, later.cache_creation_input_tokens);
         update(&mut self.cache_read_input_tokens, later.cache_read_input_tokens);
         update(&mut self.output_tokens, later.output_tokens);
-        self.output_tokens_details = later.output_tokens_details.or(self.output_tokens_details.take());
+        self.output_tokens_details =
+            later.output_tokens_details.or(self.output_tokens_details.take());
     }
 
     /// The vendor's `input_tokens` does not include what was written to the cache or read from it.

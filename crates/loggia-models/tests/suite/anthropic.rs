@@ -74,10 +74,7 @@ fn talk(prompt: &str) -> Talk {
 }
 
 /// What was read before the end or the error.
-async fn read(
-    model: &dyn Model,
-    request: ModelRequest,
-) -> (Vec<Delta>, Option<ModelError>) {
+async fn read(model: &dyn Model, request: ModelRequest) -> (Vec<Delta>, Option<ModelError>) {
     use futures::StreamExt;
     let mut stream = model.stream(request);
     let mut deltas = Vec::new();

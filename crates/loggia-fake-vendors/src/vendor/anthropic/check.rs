@@ -14,9 +14,25 @@ type Checked = Result<(), Response>;
 const NEWEST: &str = "2026-10-21";
 const VERSIONS: [&str; 2] = ["2023-06-01", NEWEST];
 const FIELDS: [&str; 19] = [
-    "model", "messages", "max_tokens", "system", "tools", "tool_choice", "stream", "thinking",
-    "output_config", "cache_control", "metadata", "stop_sequences", "service_tier", "container",
-    "diagnostics", "inference_geo", "speed", "user_profile_id", "betas",
+    "model",
+    "messages",
+    "max_tokens",
+    "system",
+    "tools",
+    "tool_choice",
+    "stream",
+    "thinking",
+    "output_config",
+    "cache_control",
+    "metadata",
+    "stop_sequences",
+    "service_tier",
+    "container",
+    "diagnostics",
+    "inference_geo",
+    "speed",
+    "user_profile_id",
+    "betas",
 ];
 const SAMPLING: [&str; 3] = ["temperature", "top_p", "top_k"];
 
@@ -83,8 +99,7 @@ fn model(call: &HttpCall) -> Result<&'static Offered, Response> {
         return Err(invalid("model: Field required"));
     }
     let name = field(body, "model");
-    models::find(name)
-        .ok_or_else(|| response(404, "not_found_error", &format!("model: {name}")))
+    models::find(name).ok_or_else(|| response(404, "not_found_error", &format!("model: {name}")))
 }
 
 fn counted(call: &HttpCall, model: &Offered) -> Checked {
@@ -172,9 +187,9 @@ fn effort(body: &Value, model: &Offered) -> Checked {
     let config = &body["output_config"];
     no_more_than("output_config", config, &["effort", "format"])?;
     match config["effort"].as_str() {
-        Some(effort) if !model.efforts.contains(&effort) => Err(invalid(format!(
-            "output_config.effort: `{effort}` is not supported by this model"
-        ))),
+        Some(effort) if !model.efforts.contains(&effort) => {
+            Err(invalid(format!("output_config.effort: `{effort}` is not supported by this model")))
+        }
         _ => Ok(()),
     }
 }
@@ -214,10 +229,22 @@ fn tools(body: &Value) -> Checked {
             return Err(invalid("tools: Tool names must be unique."));
         }
         schema(&at, &tool["input_schema"])?;
-        no_more_than(&at, tool, &[
-            "type", "name", "description", "input_schema", "cache_control", "strict",
-            "defer_loading", "allowed_callers", "eager_input_streaming", "input_examples",
-        ])?;
+        no_more_than(
+            &at,
+            tool,
+            &[
+                "type",
+                "name",
+                "description",
+                "input_schema",
+                "cache_control",
+                "strict",
+                "defer_loading",
+                "allowed_callers",
+                "eager_input_streaming",
+                "input_examples",
+            ],
+        )?;
     }
     Ok(())
 }

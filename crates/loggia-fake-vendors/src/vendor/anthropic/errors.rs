@@ -54,9 +54,7 @@ pub fn named(name: &str) -> Response {
         }
         "unknown_model" => response(404, "not_found_error", "model: claude-unknown"),
         "too_long" => too_long(1_204_112, 1_000_000),
-        "too_large" => {
-            response(413, "request_too_large", "Request exceeds the maximum size")
-        }
+        "too_large" => response(413, "request_too_large", "Request exceeds the maximum size"),
         "history" => moved("messages.1.content.0", "system"),
         _ => response(500, "api_error", "Internal server error"),
     }

@@ -86,7 +86,9 @@ fn content(index: usize, message: &Value) -> Checked {
     let role = field(message, "role");
     let blocks = blocks(&message["content"]);
     if blocks.is_empty() {
-        return Err(invalid(format!("messages.{index}: {role} messages must have non-empty content")));
+        return Err(invalid(format!(
+            "messages.{index}: {role} messages must have non-empty content"
+        )));
     }
     for (position, found) in blocks.iter().enumerate() {
         block(&format!("messages.{index}.content.{position}"), role, found)?;
@@ -137,9 +139,9 @@ fn block(at: &str, role: &str, block: &Value) -> Checked {
         ("tool_result", "user") => {
             required(&["tool_use_id"])?;
             only(&["type", "tool_use_id", "content", "is_error", "cache_control", "toolset_name"])?;
-            let says_nothing = blocks(&block["content"]).iter().all(|part| {
-                part["type"] == "text" && field(part, "text").is_empty()
-            });
+            let says_nothing = blocks(&block["content"])
+                .iter()
+                .all(|part| part["type"] == "text" && field(part, "text").is_empty());
             match block["is_error"] == true && says_nothing {
                 true => Err(invalid(format!(
                     "{at}.tool_result: content cannot be empty if `is_error` is true"
@@ -155,8 +157,10 @@ fn block(at: &str, role: &str, block: &Value) -> Checked {
         }
         ("image" | "document", "user") => Ok(()),
         (kind, _) if kind.ends_with("_tool_result") => Ok(()),
-        _ => Err(invalid(format!("{at}: Input tag '{kind}' found using 'type' does not match any of \
-                                  the expected tags"))),
+        _ => Err(invalid(format!(
+            "{at}: Input tag '{kind}' found using 'type' does not match any of \
+                                  the expected tags"
+        ))),
     }
 }
 

@@ -206,9 +206,8 @@ impl Counted {
     /// The part up to the last reply counts as read from the cache.
     fn of(asked: &Asked, answer: &Answer, content: &[Block]) -> Self {
         let said = |kinds: [&str; 2]| {
-            let blocks = content.iter().filter(|block| {
-                kinds.contains(&field(&block.whole, "type"))
-            });
+            let blocks =
+                content.iter().filter(|block| kinds.contains(&field(&block.whole, "type")));
             blocks.map(|block| tokens(&block.whole.to_string())).sum::<u64>()
         };
         let thinking = said(["thinking", "redacted_thinking"]);
@@ -223,7 +222,8 @@ impl Counted {
             blocks.map(|block| tokens(&block.to_string())).sum::<u64>()
         };
         let (old, new) = sent.split_at(known.unwrap_or(0));
-        let top = tokens(&asked.body["system"].to_string()) + tokens(&asked.body["tools"].to_string());
+        let top =
+            tokens(&asked.body["system"].to_string()) + tokens(&asked.body["tools"].to_string());
         let (read, written) = match (known, asked.body["cache_control"].is_object()) {
             (Some(_), true) => (top + count(old), count(new)),
             (None, true) => (0, top + count(new)),

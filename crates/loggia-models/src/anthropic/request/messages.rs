@@ -83,8 +83,7 @@ pub fn turns<'a>(model: &ModelName, messages: &'a [Message]) -> Vec<Turn<'a>> {
             ))])),
             Message::User(message) => turns.push(user(said(message))),
             Message::Reply(reply) => {
-                let (content, results) =
-                    own(model, reply).unwrap_or_else(|| portable(reply));
+                let (content, results) = own(model, reply).unwrap_or_else(|| portable(reply));
                 if !content.is_empty() {
                     turns.push(Turn { role: "assistant", content });
                 }

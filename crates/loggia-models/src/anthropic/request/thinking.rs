@@ -50,7 +50,8 @@ pub fn thinking(
         "between_tools" => Some(Thinking::BetweenTools),
         "budget" => {
             let budget_tokens = budget(request.effort)?.min(max_tokens / 2);
-            let possible = budget_tokens >= SMALLEST_BUDGET && may_begin_with_thoughts(model, request);
+            let possible =
+                budget_tokens >= SMALLEST_BUDGET && may_begin_with_thoughts(model, request);
             possible.then_some(Thinking::Enabled { budget_tokens, display })
         }
         _ => None,

@@ -63,14 +63,42 @@ fn codes_come_before_types_and_types_before_texts() {
         (429, body("rate_limit_error", "slow", "enforced_spend_limit_reached"), QuotaSpent),
         (429, body("rate_limit_error", "slow", "ramp_limit_exceeded"), RateLimited),
         (429, body("rate_limit_error", "slow", "a_new_code"), RateLimited),
-        (413, body("invalid_request_error", "big", "request_body_too_large_after_decoding"), ContextTooLong),
+        (
+            413,
+            body("invalid_request_error", "big", "request_body_too_large_after_decoding"),
+            ContextTooLong,
+        ),
         (404, body("not_found_error", "model: claude-9", ""), UnknownModel),
         (404, body("not_found_error", "Not found", ""), BadRequest),
-        (400, invalid("input length and `max_tokens` exceed context limit: 9 + 9 > 10"), ContextTooLong),
-        (400, invalid("messages.3.content.8: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified."), HistoryRejected),
-        (400, invalid("messages.1.content.0: Invalid `signature` in `thinking` block"), HistoryRejected),
-        (400, invalid("messages.1.content.0: Invalid `data` in `redacted_thinking` block"), HistoryRejected),
-        (400, invalid("messages.9.content.0.type: Expected `thinking` or `redacted_thinking`, but found `text`."), HistoryRejected),
+        (
+            400,
+            invalid("input length and `max_tokens` exceed context limit: 9 + 9 > 10"),
+            ContextTooLong,
+        ),
+        (
+            400,
+            invalid(
+                "messages.3.content.8: `thinking` or `redacted_thinking` blocks in the latest assistant message cannot be modified.",
+            ),
+            HistoryRejected,
+        ),
+        (
+            400,
+            invalid("messages.1.content.0: Invalid `signature` in `thinking` block"),
+            HistoryRejected,
+        ),
+        (
+            400,
+            invalid("messages.1.content.0: Invalid `data` in `redacted_thinking` block"),
+            HistoryRejected,
+        ),
+        (
+            400,
+            invalid(
+                "messages.9.content.0.type: Expected `thinking` or `redacted_thinking`, but found `text`.",
+            ),
+            HistoryRejected,
+        ),
         (400, invalid("tools.0.custom.name: too long"), BadRequest),
         (502, "<html>Bad gateway</html>".into(), Overloaded),
         (402, String::new(), QuotaSpent),
@@ -102,9 +130,8 @@ async fn a_cut_at_every_byte_is_an_error() {
     let fakes = answering(vec![answer.clone()]).await;
     let complete = reply(&opus(&fakes), talk("go").request).await.unwrap();
     assert_eq!(complete.last(), Some(&Delta::Stop(Stop::Finished)));
-    let script: Script = Arc::new(move |asked| {
-        answer.clone().failing(Fault::CutAfter(asked.earlier_requests))
-    });
+    let script: Script =
+        Arc::new(move |asked| answer.clone().failing(Fault::CutAfter(asked.earlier_requests)));
     let fakes = FakeVendors::start(script).await.unwrap();
     let model = opus(&fakes);
     for cut in 0.. {

@@ -32,6 +32,9 @@ fn gateways_list_names_and_retired_models_are_left_out() {
     let listed = Anthropic::gateway().listed(body).unwrap();
     let [local, x] = listed.as_slice() else { panic!("{listed:?}") };
     assert_eq!((local.id.as_str(), local.window, &local.thinking), ("local", None, &None));
-    assert_eq!((x.efforts.as_deref(), x.thinking.as_deref()), (Some([].as_slice()), Some("between_tools")));
+    assert_eq!(
+        (x.efforts.as_deref(), x.thinking.as_deref()),
+        (Some([].as_slice()), Some("between_tools"))
+    );
     assert!(Anthropic::vendor().listed("{}").is_err());
 }

@@ -27,7 +27,8 @@ fn message() -> impl Strategy<Value = Message> {
         let mut past = Vec::new();
         for (id, answered) in calls {
             let call = CallId::from(format!("c{id}").as_str());
-            let raw = format!(r#"{{"type":"tool_use","id":"t{id}","name":"x","input":{{"b":1,"a":2}}}}"#);
+            let raw =
+                format!(r#"{{"type":"tool_use","id":"t{id}","name":"x","input":{{"b":1,"a":2}}}}"#);
             items.push(ReplyItem { raw: raw.into(), call: Some(call.clone()) });
             if answered {
                 let outcome = CallOutcome::Succeeded { output: Output::text("ok") };
@@ -119,7 +120,8 @@ proptest! {
 /// `OPUS` binds its thoughts to the conversation; a model of the fake that does not would prove little.
 #[tokio::test]
 async fn thoughts_are_bound() {
-    let fakes = answering(vec![Answer::says([Say::Thought("hm".into()), Say::Text("ok".into())])]).await;
+    let fakes =
+        answering(vec![Answer::says([Say::Thought("hm".into()), Say::Text("ok".into())])]).await;
     let model = opus(&fakes);
     let mut talk = talk("go");
     let deltas = reply(&model, talk.request.clone()).await.unwrap();

@@ -29,9 +29,7 @@ fn facts_decide_on_thinking_effort_and_limits() {
     let budget = ModelFacts { efforts: Some(Effort::ALL.to_vec()), ..facts("m", "budget") };
     let tight = ModelFacts { output: Some(1500), ..budget.clone() };
     let shown = json!({ "type": "adaptive", "display": "summarized" });
-    let enabled = |tokens: u64| {
-        json!({ "type": "enabled", "budget_tokens": tokens, "display": "summarized" })
-    };
+    let enabled = |tokens: u64| json!({ "type": "enabled", "budget_tokens": tokens, "display": "summarized" });
     let (high, low) = (Some(Effort::High), Some(Effort::Low));
     for (facts, wanted, limit, thinking, effort) in [
         (&none, high, 16_000, Value::Null, Value::Null),
@@ -46,7 +44,13 @@ fn facts_decide_on_thinking_effort_and_limits() {
         (&budget, low, 64_000, enabled(4096), Value::Null),
         (&budget, Some(Effort::None), 64_000, Value::Null, Value::Null),
         (&tight, high, 1500, Value::Null, Value::Null),
-        (&facts("m", "between_tools"), low, 64_000, json!({ "type": "between_tools" }), json!("low")),
+        (
+            &facts("m", "between_tools"),
+            low,
+            64_000,
+            json!({ "type": "between_tools" }),
+            json!("low"),
+        ),
         (&facts("m", "none"), None, 64_000, Value::Null, Value::Null),
     ] {
         let mut request = talk("go").request;
@@ -105,16 +109,22 @@ fn a_message_of_the_user_is_its_context_and_its_content() {
     ];
     let body = body(&facts("m", "adaptive"), &request);
     let text = |text: &str| json!({ "type": "text", "text": text });
-    assert_eq!(body["messages"], json!([
-        { "role": "user", "content": [text(
-            "This is a summary of the earlier conversation, which it replaces:\n\nThey built a house."
-        )] },
-        { "role": "user", "content": [text("Today is Monday."), text("look\n[file a.png, image/png]")] },
-        { "role": "user", "content": [text("(no text)")] },
-    ]));
+    assert_eq!(
+        body["messages"],
+        json!([
+            { "role": "user", "content": [text(
+                "This is a summary of the earlier conversation, which it replaces:\n\nThey built a house."
+            )] },
+            { "role": "user", "content": [text("Today is Monday."), text("look\n[file a.png, image/png]")] },
+            { "role": "user", "content": [text("(no text)")] },
+        ])
+    );
     let marker = json!({ "type": "ephemeral" });
     assert_eq!(body["cache_control"], marker);
-    assert_eq!(body["system"], json!([{ "type": "text", "text": "Be short.", "cache_control": marker }]));
+    assert_eq!(
+        body["system"],
+        json!([{ "type": "text", "text": "Be short.", "cache_control": marker }])
+    );
 }
 
 #[test]
@@ -123,10 +133,13 @@ fn a_summary_is_asked_for_in_one_message_without_tools() {
     talk.say("Summarise.");
     talk.request.purpose = Purpose::Summary;
     let body = body(&facts("m", "adaptive"), &talk.request);
-    assert_eq!(body["messages"], json!([{ "role": "user", "content": [
+    assert_eq!(
+        body["messages"],
+        json!([{ "role": "user", "content": [
         { "type": "text", "text": "## User\nbuild it\n\n" },
         { "type": "text", "text": "Summarise." },
-    ] }]));
+    ] }])
+    );
     assert_eq!((&body["tools"], &body["cache_control"]), (&Value::Null, &Value::Null));
 }
 
@@ -140,10 +153,13 @@ fn schemas_fit_the_rules_of_the_vendor() {
     });
     request.tools = [tool].into();
     let body = body(&facts("m", "adaptive"), &request);
-    assert_eq!(body["tools"][0]["input_schema"], json!({
-        "type": "object", "required": ["a"],
-        "properties": { "a": { "type": "string" }, "b": { "type": "number" } },
-    }));
+    assert_eq!(
+        body["tools"][0]["input_schema"],
+        json!({
+            "type": "object", "required": ["a"],
+            "properties": { "a": { "type": "string" }, "b": { "type": "number" } },
+        })
+    );
 }
 
 fn past(call: &str, input: Value, outcome: CallOutcome) -> PastCall {
@@ -177,17 +193,23 @@ async fn a_reply_of_another_model_is_sent_as_text_and_calls() {
     }
     let messages = &fakes.recorded()[0].body["messages"];
     let call = |id: &str, input: Value| json!({ "type": "tool_use", "id": id, "name": "run_shell", "input": input });
-    assert_eq!(messages[1], json!({ "role": "assistant", "content": [
+    assert_eq!(
+        messages[1],
+        json!({ "role": "assistant", "content": [
         { "type": "text", "text": "I look." },
         call("call_a_2f_1", json!({ "command": "ls" })),
         call("call_a_5f_1", json!({})),
         call("call_b", json!({ "INVALID_JSON": "{bro" })),
-    ] }));
+    ] })
+    );
     let result = |id: &str, text: &str| json!({ "type": "tool_result", "tool_use_id": id, "content": text, "is_error": true });
-    assert_eq!(messages[2], json!({ "role": "user", "content": [
+    assert_eq!(
+        messages[2],
+        json!({ "role": "user", "content": [
         result("call_a_2f_1", "no such file"), result("call_a_5f_1", "The call failed."),
         result("call_b", "the arguments are not JSON"),
-    ] }));
+    ] })
+    );
     assert_eq!(messages.as_array().unwrap().len(), 3);
 }
 
@@ -204,7 +226,10 @@ async fn a_call_that_was_not_run_is_answered() {
     reply(&model, talk.request).await.unwrap();
     let results = &fakes.recorded()[1].body["messages"][2]["content"];
     assert_eq!(results[0]["content"], "done");
-    assert_eq!((&results[1]["content"], &results[1]["is_error"]), (&json!("This call was not run."), &json!(true)));
+    assert_eq!(
+        (&results[1]["content"], &results[1]["is_error"]),
+        (&json!("This call was not run."), &json!(true))
+    );
 }
 
 /// The fake refuses what the vendor refuses, so that the other tests mean something.
@@ -228,9 +253,20 @@ async fn a_changed_beginning_is_refused() {
     for (request, what) in [
         (changed(&|request| request.instructions = "Be long.".into()), "`system`"),
         (changed(&|request| request.tools = [].into()), "`tools`"),
-        (changed(&|request| request.messages[0] = Message::User(UserMessage::text("no"))), "`messages`"),
-        (changed(&|request| own(request, &|items| items[0].raw = items[0].raw.replace("hm", "ha").into())), "Invalid `signature`"),
-        (changed(&|request| own(request, &|items| items.insert(0, items[0].clone()))), "`messages`"),
+        (
+            changed(&|request| request.messages[0] = Message::User(UserMessage::text("no"))),
+            "`messages`",
+        ),
+        (
+            changed(&|request| {
+                own(request, &|items| items[0].raw = items[0].raw.replace("hm", "ha").into())
+            }),
+            "Invalid `signature`",
+        ),
+        (
+            changed(&|request| own(request, &|items| items.insert(0, items[0].clone()))),
+            "`messages`",
+        ),
     ] {
         let error = reply(&model, request).await.unwrap_err();
         assert_eq!(error.kind, loggia_models::ModelErrorKind::HistoryRejected, "{what}");

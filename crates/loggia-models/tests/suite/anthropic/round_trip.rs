@@ -50,7 +50,8 @@ async fn a_reply_with_everything_comes_back_unchanged() {
         assert_eq!(later.body["messages"][0], recorded[0].body["messages"][0]);
     }
     let results = recorded[1].body["messages"][2]["content"].as_array().unwrap();
-    let calls: Vec<_> = sent.as_array().unwrap().iter().filter(|item| item["type"] == "tool_use").collect();
+    let calls: Vec<_> =
+        sent.as_array().unwrap().iter().filter(|item| item["type"] == "tool_use").collect();
     assert_eq!(results.len(), 5);
     for (result, call) in results.iter().zip(calls) {
         assert_eq!(result["tool_use_id"], call["id"]);
@@ -194,7 +195,10 @@ fn fields_and_events_that_are_not_known_survive_or_are_skipped() {
         assert!(!decoder.read(&piece, &mut deltas).unwrap());
     }
     for piece in [
-        start(0, json!({ "type": "thinking", "thinking": "a", "signature": "s", "extra": { "k": [1] } })),
+        start(
+            0,
+            json!({ "type": "thinking", "thinking": "a", "signature": "s", "extra": { "k": [1] } }),
+        ),
         delta(0, json!({ "type": "thinking_delta", "thinking": "b" })),
         delta(0, json!({ "type": "signature_delta", "signature": "t" })),
         delta(0, json!({ "type": "signature_delta", "signature": "u" })),
@@ -215,10 +219,13 @@ fn fields_and_events_that_are_not_known_survive_or_are_skipped() {
         _ => None,
     };
     let items: Vec<serde_json::Value> = deltas.iter().filter_map(raw).collect();
-    assert_eq!(items, [
-        json!({ "type": "thinking", "thinking": "ab", "signature": "stu", "extra": { "k": [1] } }),
-        json!({ "type": "later_block", "value": { "b": 1, "a": null } }),
-        json!({ "type": "text", "text": "x", "citations": [{ "n": 1 }] }),
-        json!({ "type": "tool_use", "id": "i", "name": "t", "input": { "k": 1 } }),
-    ]);
+    assert_eq!(
+        items,
+        [
+            json!({ "type": "thinking", "thinking": "ab", "signature": "stu", "extra": { "k": [1] } }),
+            json!({ "type": "later_block", "value": { "b": 1, "a": null } }),
+            json!({ "type": "text", "text": "x", "citations": [{ "n": 1 }] }),
+            json!({ "type": "tool_use", "id": "i", "name": "t", "input": { "k": 1 } }),
+        ]
+    );
 }
