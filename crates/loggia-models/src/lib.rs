@@ -9,6 +9,7 @@
 //!
 //! Not here: sessions, the log, tools, retries, the environment, configuration files.
 
+mod anthropic;
 pub mod client;
 mod error;
 mod framing;
@@ -16,6 +17,7 @@ mod openai;
 mod protocol;
 mod request;
 
+pub use anthropic::Anthropic;
 pub use client::{Client, ClientConfig, Secret, VendorModel};
 pub use error::{ModelError, ModelErrorKind};
 pub use openai::Responses;
