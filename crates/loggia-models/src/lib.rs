@@ -9,14 +9,22 @@
 //!
 //! Not here: sessions, the log, tools, retries, the environment, configuration files.
 
+pub mod chat;
 pub mod client;
 mod error;
+mod failure;
+mod fields;
+mod fragments;
 mod framing;
+pub mod ollama;
 mod protocol;
 mod request;
+mod thoughts;
 
+pub use chat::Chat;
 pub use client::{Client, ClientConfig, Secret, VendorModel};
 pub use error::{ModelError, ModelErrorKind};
+pub use ollama::Ollama;
 pub use protocol::{
     Decoder, Framing, HttpFailure, HttpRequest, ModelContext, ModelFacts, Piece, Protocol,
 };
