@@ -1,6 +1,7 @@
 //! A vendor's API: the check of a request, and the bytes of a reply.
 
 pub mod anthropic;
+pub mod gemini;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -80,7 +81,7 @@ pub trait Vendor: Send + Sync {
 
 /// All vendors.
 pub fn all() -> Vec<Box<dyn Vendor>> {
-    vec![Box::new(anthropic::Anthropic)]
+    vec![Box::new(anthropic::Anthropic), Box::new(gemini::Gemini)]
 }
 
 /// A signature over some values, as a vendor would make one: it fits only where it was made.

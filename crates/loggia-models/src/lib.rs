@@ -16,6 +16,7 @@ mod failure;
 mod fields;
 mod fragments;
 mod framing;
+mod gemini;
 pub mod ollama;
 mod protocol;
 mod request;
@@ -24,6 +25,7 @@ mod thoughts;
 pub use chat::Chat;
 pub use client::{Client, ClientConfig, Secret, VendorModel};
 pub use error::{ModelError, ModelErrorKind};
+pub use gemini::Gemini;
 pub use ollama::Ollama;
 pub use protocol::{
     Decoder, Framing, HttpFailure, HttpRequest, ModelContext, ModelFacts, Piece, Protocol,
