@@ -18,6 +18,7 @@ mod fragments;
 mod framing;
 mod gemini;
 pub mod ollama;
+mod openai;
 mod protocol;
 mod request;
 mod thoughts;
@@ -27,6 +28,7 @@ pub use client::{Client, ClientConfig, Secret, VendorModel};
 pub use error::{ModelError, ModelErrorKind};
 pub use gemini::Gemini;
 pub use ollama::Ollama;
+pub use openai::Responses;
 pub use protocol::{
     Decoder, Framing, HttpFailure, HttpRequest, ModelContext, ModelFacts, Piece, Protocol,
 };
