@@ -131,7 +131,11 @@ impl Client {
     /// The models that the provider lists.
     pub async fn models(&self, protocol: &dyn Protocol) -> Result<Vec<ModelFacts>, ModelError> {
         let Some(path) = protocol.list() else { return Ok(Vec::new()) };
-        let request = self.http.get(self.url(path)).headers(self.headers.clone());
+        let mut request = self.http.get(self.url(path));
+        for (name, value) in protocol.list_headers() {
+            request = request.header(name, value);
+        }
+        let request = request.headers(self.headers.clone());
         let response = request.timeout(LIST_TIME).send().await;
         let response = response.map_err(|error| self.unreachable(&error))?;
         if !response.status().is_success() {

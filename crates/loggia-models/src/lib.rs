@@ -9,6 +9,7 @@
 //!
 //! Not here: sessions, the log, tools, retries, the environment, configuration files.
 
+mod anthropic;
 pub mod chat;
 pub mod client;
 mod error;
@@ -23,6 +24,7 @@ mod protocol;
 mod request;
 mod thoughts;
 
+pub use anthropic::Anthropic;
 pub use chat::Chat;
 pub use client::{Client, ClientConfig, Secret, VendorModel};
 pub use error::{ModelError, ModelErrorKind};
