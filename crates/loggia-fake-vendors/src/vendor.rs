@@ -1,6 +1,8 @@
 //! A vendor's API: the check of a request, and the bytes of a reply.
 
 pub mod anthropic;
+pub mod chat;
+pub mod ollama;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -80,7 +82,10 @@ pub trait Vendor: Send + Sync {
 
 /// All vendors.
 pub fn all() -> Vec<Box<dyn Vendor>> {
-    vec![Box::new(anthropic::Anthropic)]
+    let mut all: Vec<Box<dyn Vendor>> =
+        vec![Box::new(anthropic::Anthropic), Box::new(ollama::Ollama)];
+    all.extend(chat::Server::ALL.map(|server| Box::new(server) as Box<dyn Vendor>));
+    all
 }
 
 /// A signature over some values, as a vendor would make one: it fits only where it was made.
