@@ -72,11 +72,13 @@ pub fn request(server: Server, body: &Value) -> Result<Asked, Response> {
             _ => {
                 let calls = message["tool_calls"].as_array().map_or(0, Vec::len);
                 conversation.push(Spoken::Model { text, calls });
-                reasoning(server, body, at, message)?;
             }
         }
     }
     answered_once(messages).map_err(|why| no(&why))?;
+    for (at, message) in messages.iter().enumerate() {
+        reasoning(server, body, at, message)?;
+    }
     Ok(Asked {
         vendor: server.name().to_owned(),
         model: model.to_owned(),
