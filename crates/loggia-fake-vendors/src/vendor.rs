@@ -3,6 +3,8 @@
 pub mod anthropic;
 pub mod gemini;
 pub mod openai;
+pub mod chat;
+pub mod ollama;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -83,7 +85,14 @@ pub trait Vendor: Send + Sync {
 
 /// All vendors.
 pub fn all() -> Vec<Box<dyn Vendor>> {
-    vec![Box::new(anthropic::Anthropic), Box::new(gemini::Gemini), Box::new(openai::OpenAi)]
+    let mut all: Vec<Box<dyn Vendor>> = vec![
+        Box::new(anthropic::Anthropic),
+        Box::new(gemini::Gemini),
+        Box::new(ollama::Ollama),
+        Box::new(openai::OpenAi),
+    ];
+    all.extend(chat::Server::ALL.map(|server| Box::new(server) as Box<dyn Vendor>));
+    all
 }
 
 /// A signature over some values, as a vendor would make one: it fits only where it was made.

@@ -67,7 +67,8 @@ pub fn wait_in(text: &str) -> Option<Duration> {
     let mut wait = None;
     loop {
         let end = rest.find(|symbol: char| !symbol.is_ascii_digit() && symbol != '.');
-        let (number, behind) = rest.split_at_checked(end?)?;
+        let Some(end) = end else { return wait };
+        let (number, behind) = rest.split_at_checked(end)?;
         let Ok(number) = number.trim_end_matches('.').parse::<f64>() else { return wait };
         let unit = behind.trim_start();
         let end = unit.find(|symbol: char| !symbol.is_ascii_alphabetic()).unwrap_or(unit.len());
@@ -82,9 +83,6 @@ pub fn wait_in(text: &str) -> Option<Duration> {
         let more = Duration::try_from_secs_f64(seconds).ok()?;
         wait = Some(wait.unwrap_or(Duration::ZERO).saturating_add(more));
         rest = behind;
-        if rest.is_empty() {
-            return wait;
-        }
     }
 }
 

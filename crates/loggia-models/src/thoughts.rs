@@ -12,23 +12,23 @@ pub struct Thoughts {
     subject: String,
     /// The beginning, until it is known whether it is a subject.
     held: String,
+    /// Text was passed on.
     begun: bool,
 }
 
 impl Thoughts {
     pub fn push(&mut self, text: &str, deltas: &mut Vec<Delta>) {
-        if text.is_empty() {
-            return;
-        }
         if self.begun {
-            return self.emit(text.to_owned(), deltas);
+            return self.emit(text, deltas);
         }
         self.held.push_str(text);
+        if !self.subject.is_empty() {
+            return self.flush(deltas);
+        }
         match subject_of(&self.held) {
             Line::Unfinished => {}
             Line::Other => self.flush(deltas),
             Line::Subject(subject, rest) => {
-                self.begun = true;
                 (self.subject, self.held) = (subject.to_owned(), rest.to_owned());
                 self.flush(deltas);
             }
@@ -38,14 +38,17 @@ impl Thoughts {
     /// Emits held text: the thought is over, or its subject is known.
     pub fn flush(&mut self, deltas: &mut Vec<Delta>) {
         let held = std::mem::take(&mut self.held);
-        if !held.is_empty() {
-            self.begun = true;
-            self.emit(held, deltas);
-        }
+        // Empty lines stand between the subject and the text.
+        let text = if self.subject.is_empty() { &held } else { held.trim_start_matches('\n') };
+        self.begun |= !text.is_empty();
+        self.emit(text, deltas);
     }
 
-    fn emit(&self, text: String, deltas: &mut Vec<Delta>) {
-        deltas.push(Delta::Thought { subject: self.subject.clone(), text });
+    fn emit(&self, text: &str, deltas: &mut Vec<Delta>) {
+        if !text.is_empty() {
+            let text = text.to_owned();
+            deltas.push(Delta::Thought { subject: self.subject.clone(), text });
+        }
     }
 }
 
@@ -63,7 +66,7 @@ fn subject_of(text: &str) -> Line<'_> {
     match (inner.split_once('\n'), text.len() > SUBJECT_LIMIT) {
         (Some((line, rest)), _) => match line.trim_end().strip_suffix(MARK) {
             Some(subject) if !subject.is_empty() && !subject.contains(MARK) => {
-                Line::Subject(subject, rest.trim_start_matches('\n'))
+                Line::Subject(subject, rest)
             }
             _ => Line::Other,
         },

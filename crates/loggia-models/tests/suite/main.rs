@@ -4,4 +4,6 @@
 
 mod anthropic;
 mod openai;
+mod chat;
+mod ollama;
 mod support;
