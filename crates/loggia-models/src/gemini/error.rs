@@ -27,9 +27,11 @@ struct Body {
 }
 
 pub fn of_response(response: &HttpFailure) -> ModelError {
-    let body = serde_json::from_str::<Body>(&response.body).ok();
-    // Some responses are an array with the object.
-    let body = body.or_else(|| serde_json::from_str::<Vec<Body>>(&response.body).ok()?.pop());
+    // Some responses are an array with the object. It is tried first, because serde also reads a struct
+    // from an array.
+    let many = serde_json::from_str::<Vec<Body>>(&response.body).ok();
+    let body = many.and_then(|mut many| many.pop());
+    let body = body.or_else(|| serde_json::from_str(&response.body).ok());
     let unknown = || Failure { message: Some(response.body.clone()), ..Failure::default() };
     body.map_or_else(unknown, |body| body.error).into_error(response.status)
 }

@@ -6,4 +6,5 @@ mod anthropic;
 mod openai;
 mod chat;
 mod ollama;
+mod gemini;
 mod support;

@@ -304,20 +304,29 @@ fn answered(calls: &[&Value], results: &[&Value]) -> Result<(), Refusal> {
              function call parts of the function call turn.",
         ));
     }
+    let mut ids: Vec<&Value> = Vec::new();
     for call in calls {
-        let id = call.get("id");
-        let same = |result: &&&Value| {
-            result.get("name") == call.get("name") && (id.is_none() || result.get("id") == id)
+        // The SDK's automatic calls send no ids.
+        let fits = |result: &&&Value| {
+            let (id, other) = (call.get("id"), result.get("id"));
+            result.get("name") == call.get("name")
+                && (id.is_none() || other.is_none() || id == other)
         };
-        let answers = results.iter().filter(same).count();
-        if answers == 0 || id.is_some() && answers > 1 {
+        let Some(result) = results.iter().find(fits) else {
             return Err(Refusal::invalid(format!(
-                "The function call {} has {answers} function responses with its name and id.",
+                "The function call {} has no function response with its name and id.",
                 call.get("name").unwrap_or(&Value::Null),
             )));
-        }
+        };
+        ids.extend(result.get("id").filter(|_| call.get("id").is_some()));
     }
-    Ok(())
+    let given = ids.len();
+    ids.sort_by_key(|id| id.to_string());
+    ids.dedup();
+    match ids.len() == given {
+        true => Ok(()),
+        false => Err(Refusal::invalid("Two function calls have the same id.")),
+    }
 }
 
 /// The first call of each step of the running turn needs a signature.
