@@ -41,6 +41,8 @@ struct Item<'a> {
     name: String,
     #[serde(default)]
     arguments: String,
+    #[serde(borrow, default)]
+    status: Cow<'a, str>,
 }
 
 #[derive(Deserialize, Default)]
@@ -159,12 +161,14 @@ fn text(delta: Option<&RawValue>) -> Result<String, ModelError> {
 }
 
 fn item(raw: &RawValue) -> Result<Delta, ModelError> {
-    let Item { r#type, name, arguments } = parsed(raw.get())?;
+    let Item { r#type, name, arguments, status } = parsed(raw.get())?;
     let item = raw.get().into();
     if r#type != "function_call" {
         return Ok(Delta::Item(item));
     }
-    Ok(Delta::Call { tool: name, input: input(arguments), item: Some(item) })
+    // The arguments of a call that was cut may look complete.
+    let input = if status == "incomplete" { Err(arguments) } else { input(arguments) };
+    Ok(Delta::Call { tool: name, input, item: Some(item) })
 }
 
 /// No arguments at all mean no parameters.

@@ -265,7 +265,9 @@ async fn keep_alives_do_not_keep_a_stalled_stream() {
         ..ClientConfig::default()
     });
     let model = VendorModel::new(client.unwrap(), Arc::new(Responses), facts("fake-model"));
-    let error = reply(&model, Talk::new("", "x").request).await.unwrap_err();
+    let request = Talk::new("", "x").request;
+    let read = tokio::time::timeout(Duration::from_secs(5), reply(&model, request));
+    let error = read.await.expect("the stream stalls for ever").unwrap_err();
     assert_eq!(error.kind, ModelErrorKind::Transport);
     assert!(error.message.contains("sent nothing of the reply"), "{error}");
 }
@@ -461,6 +463,18 @@ fn unknown_events_and_fields_are_kept_or_skipped() {
     // Some servers name the event only in its own line.
     assert!(read("response.output_text.delta", "{\"delta\":\"a\"}"));
     assert_eq!(deltas, [Delta::Item(raw.into()), Delta::Text("a".into())]);
+}
+
+#[test]
+fn a_call_that_was_cut_has_no_valid_input() {
+    for arguments in ["", "{}", "{\"a\":"] {
+        let item = json!({
+            "type": "function_call", "name": "read", "arguments": arguments, "status": "incomplete",
+        });
+        let deltas = read(&[json!({"type": "response.output_item.done", "item": item})]).unwrap();
+        let [Delta::Call { input: Err(text), .. }] = &deltas[..] else { panic!("{deltas:?}") };
+        assert_eq!(text, arguments);
+    }
 }
 
 #[test]
