@@ -1,10 +1,10 @@
 //! A vendor's API: the check of a request, and the bytes of a reply.
 
 pub mod anthropic;
-pub mod gemini;
-pub mod openai;
 pub mod chat;
+pub mod gemini;
 pub mod ollama;
+pub mod openai;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};

@@ -171,5 +171,6 @@ fn usage(found: &Fields) -> Usage {
         output_tokens: output.max(total.saturating_sub(input)),
         thought_tokens: count("completion_tokens_details.reasoning_tokens").unwrap_or_default(),
         cached_tokens: cached.into_iter().find_map(count).unwrap_or_default(),
+        cache_write_tokens: count("prompt_tokens_details.cache_write_tokens").unwrap_or_default(),
     }
 }

@@ -167,6 +167,7 @@ impl Reader {
             output_tokens: sum(usage.candidates_token_count, usage.thoughts_token_count),
             thought_tokens: usage.thoughts_token_count.unwrap_or(0),
             cached_tokens: usage.cached_content_token_count.unwrap_or(0),
+            cache_write_tokens: 0,
         }))
     }
 

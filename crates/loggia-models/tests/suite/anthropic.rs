@@ -91,12 +91,17 @@ async fn read(model: &dyn Model, request: ModelRequest) -> (Vec<Delta>, Option<M
 async fn whole(fakes: &FakeVendors, body: &Value) -> Value {
     let mut body = body.clone();
     body["stream"] = json!(false);
+    let response: Value = serde_json::from_str(&raw(fakes, &body).await).unwrap();
+    response["content"].clone()
+}
+
+/// The body of the response.
+async fn raw(fakes: &FakeVendors, body: &Value) -> String {
     let url = format!("{}/v1/messages", fakes.url("anthropic"));
     let sent = reqwest::Client::new()
         .post(url)
         .header(KEY.0, KEY.1)
         .header("anthropic-version", "2026-10-21")
-        .json(&body);
-    let response: Value = sent.send().await.unwrap().json().await.unwrap();
-    response["content"].clone()
+        .json(body);
+    sent.send().await.unwrap().text().await.unwrap()
 }

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
 mod anthropic;
-mod openai;
 mod chat;
-mod ollama;
 mod gemini;
+mod ollama;
+mod openai;
 mod support;

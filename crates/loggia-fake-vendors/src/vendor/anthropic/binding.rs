@@ -51,7 +51,11 @@ impl Beginning {
         beginning
     }
 
+    /// A blank text is not part of it: the vendor refuses it in a request, so a client must leave it out.
     pub fn add(&mut self, role: &str, block: &Value) {
+        if block["type"] == "text" && field(block, "text").trim().is_empty() {
+            return;
+        }
         let block = unmarked(block);
         self.blocks = part(&[&json!(self.blocks), &json!(role), &block]);
     }
@@ -95,7 +99,8 @@ fn part(values: &[&Value]) -> String {
     sign(values).chars().take(PART).collect()
 }
 
-/// Without markers of the cache, and without fields that say nothing.
+/// Without markers of the cache and fields that say nothing, and with one form for each number: 1.50 and 1.5
+/// are the same to the vendor, and its clients change one into the other.
 fn unmarked(value: &Value) -> Value {
     match value {
         Value::Array(items) => items.iter().map(unmarked).collect(),
@@ -104,6 +109,7 @@ fn unmarked(value: &Value) -> Value {
             let kept = kept.filter(|(name, value)| *name != "cache_control" && !value.is_null());
             Value::Object(kept.map(|(name, value)| (name.clone(), unmarked(value))).collect())
         }
+        Value::Number(number) => json!(number.as_f64()),
         other => other.clone(),
     }
 }

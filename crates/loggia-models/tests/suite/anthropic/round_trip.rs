@@ -54,8 +54,8 @@ async fn a_reply_with_everything_comes_back_unchanged() {
         sent.as_array().unwrap().iter().filter(|item| item["type"] == "tool_use").collect();
     assert_eq!(results.len(), 5);
     for (result, call) in results.iter().zip(calls) {
-        assert_eq!(result["tool_use_id"], call["id"]);
-        assert_eq!(result["content"], "ok");
+        let wanted = json!({ "type": "tool_result", "tool_use_id": call["id"], "content": "ok" });
+        assert_eq!(*result, wanted);
     }
     let facts = facts(OPUS, "adaptive");
     let name = loggia_models::Model::name(&model);
