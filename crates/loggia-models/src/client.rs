@@ -329,7 +329,7 @@ impl Reading {
             None => open.splitter.finish(&mut pieces),
         };
         let mut deltas = Vec::new();
-        let decoded = pieces.iter().try_for_each(|piece: &Piece| {
+        let decoded: Result<(), ModelError> = pieces.iter().try_for_each(|piece: &Piece| {
             if open.decoder.read(piece, &mut deltas)? {
                 open.progress = Instant::now();
             }
@@ -337,8 +337,11 @@ impl Reading {
         });
         self.deltas.extend(deltas);
         match (split, decoded) {
-            (_, Err(error)) => State::Failed(error),
-            (Err(error), _) => {
+            // The end of the response cuts a last line without its newline, which then cannot be read.
+            (_, Err(error)) if !ended || error.kind != ModelErrorKind::Malformed => {
+                State::Failed(error)
+            }
+            (Err(error), _) if !ended => {
                 let why =
                     format!("{} sent a stream that cannot be read: {error}", self.client.provider);
                 State::Failed(ModelError::new(ModelErrorKind::Malformed, why))

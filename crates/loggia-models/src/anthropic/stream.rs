@@ -340,6 +340,7 @@ impl Counted {
                 .as_ref()
                 .map_or(0, |details| details.thinking_tokens),
             cached_tokens: cached,
+            cache_write_tokens: written,
         }
     }
 }
