@@ -54,6 +54,17 @@ async fn a_client_grants_for_its_own_prompts_until_it_is_revoked() {
 
     let task = ann.prompt("p1", "run echo hi").await;
     assert_eq!(state(&task), "input-required", "{task}");
+    assert!(!task.to_string().contains("proceed_always_project"), "not offered: {task}");
+    let unclear = ann.answer(&task, "a0", "perhaps").await;
+    let why = unclear["error"]["message"].as_str().unwrap_or_default();
+    assert!(
+        why.contains(
+            "`perhaps` is not one of the offered choices: proceed_once, proceed_always, cancel"
+        ),
+        "{unclear}"
+    );
+    let seen = served.call("tasks/get", json!({ "id": task["id"] })).await;
+    assert!(seen.to_string().contains("proceed_always_project"), "offered to the owner: {seen}");
     let refused = ann.answer(&task, "a1", "proceed_always_project").await;
     let why = refused["error"]["message"].as_str().unwrap_or_default();
     assert!(why.contains("only for the user who runs Loggia"), "{refused}");
