@@ -18,10 +18,7 @@ use crate::guard;
 const KEYS: &[(&str, &[&str])] = &[
     ("alias", &["*"]),
     ("browser", &["cmd", "path"]),
-    (
-        "core",
-        &["alternaterefscommand", "askpass", "editor", "gitproxy", "sshcommand", "sshvariant"],
-    ),
+    ("core", &["alternaterefscommand", "askpass", "editor", "gitproxy", "sshcommand"]),
     ("credential", &["helper"]),
     ("diff", &["command", "external", "textconv"]),
     ("difftool", &["cmd", "path"]),
@@ -31,6 +28,7 @@ const KEYS: &[(&str, &[&str])] = &[
     ("hook", &["command"]),
     ("imap", &["tunnel"]),
     ("interactive", &["difffilter"]),
+    ("lfs", &["clean", "path", "smudge"]),
     ("man", &["cmd", "path"]),
     ("merge", &["driver"]),
     ("mergetool", &["cmd", "path"]),
