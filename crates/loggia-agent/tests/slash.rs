@@ -215,7 +215,8 @@ async fn a_summary_replaces_the_earlier_conversation() {
     let said = talk.say("/compact the names").await;
     assert!(said.contains("now replaces 2 turns"), "{said}");
     let expected = "- Asked: write a.txt: one\n  Did: write_file a.txt, done\n  \
-                    Said: wrote a.txt (1 line, 4 bytes)\n- Asked: say two\n  Said: two";
+                    Said: wrote a.txt (1 line, 4 bytes)\n- Asked: say two\n  Said: two\n\n\
+                    Files that were read or changed last: a.txt";
     assert!(said.ends_with(expected), "{said}");
     let compacted = talk.log().await.into_iter().find_map(|event| match event {
         Event::ContextCompacted { upto, summary, .. } => Some((upto, summary)),

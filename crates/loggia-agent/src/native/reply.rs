@@ -25,6 +25,12 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A turn does not wait longer than this for a vendor that asks for it.
 const LONGEST_REQUESTED: Duration = Duration::from_secs(300);
 
+/// A compaction within a turn so few replies after the last one may be the beginning of a loop.
+const SOON: u32 = 3;
+const COMPACTIONS_IN_A_ROW: u32 = 3;
+const NO_PROGRESS: &str = "the results of a few calls fill the model's context window, and compacting them did not \
+     help: ask for smaller steps, or use a model with a larger window";
+
 /// A complete reply of the model.
 pub(super) struct ModelReply {
     pub message: MessageId,
@@ -51,6 +57,10 @@ pub(super) struct Replies<'a> {
     /// Bytes of text and thoughts that the turn may still have.
     text_left: u64,
     notes_checked: bool,
+    /// Replies since the last compaction within the turn, and how many such compactions followed each other
+    /// closely.
+    replies_since: u32,
+    compactions_in_a_row: u32,
     /// These happen once in a turn.
     overflowed: bool,
     rejected: bool,
@@ -91,6 +101,8 @@ impl<'a> Replies<'a> {
             memory,
             text_left,
             notes_checked: false,
+            replies_since: 0,
+            compactions_in_a_row: 0,
             overflowed: false,
             rejected: false,
         }
@@ -98,8 +110,7 @@ impl<'a> Replies<'a> {
 
     /// The next reply. Asks again if it breaks off and the error allows it.
     pub async fn next(&mut self, conversation: &mut Conversation) -> Result<ModelReply, TurnOver> {
-        let at = self.agent.compact_at();
-        compaction::compact_if_due(at, self.turn, self.model, conversation).await?;
+        self.compact(conversation).await?;
         let mut pause = FIRST_PAUSE;
         let mut number = 1;
         loop {
@@ -133,6 +144,22 @@ impl<'a> Replies<'a> {
             let wait = error.retry_after.unwrap_or_else(|| jittered(pause));
             self.wait(&error, wait, number).await?;
             pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Compacts the conversation if that is due. A result that fills the window by itself would be asked for
+    /// again after each compaction, so the turn fails after a few in a row.
+    async fn compact(&mut self, conversation: &mut Conversation) -> Result<(), TurnOver> {
+        let at = self.agent.compact_at();
+        self.replies_since += 1;
+        if !compaction::compact_if_due(at, self.turn, self.model, conversation).await? {
+            return Ok(());
+        }
+        let soon = std::mem::take(&mut self.replies_since) < SOON;
+        self.compactions_in_a_row = if soon { self.compactions_in_a_row + 1 } else { 1 };
+        match self.compactions_in_a_row > COMPACTIONS_IN_A_ROW {
+            true => Err(TurnOver::Failed(NO_PROGRESS.to_owned())),
+            false => Ok(()),
         }
     }
 
