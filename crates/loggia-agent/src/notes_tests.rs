@@ -1,0 +1,3 @@
+use super::*;
+#[test]
+fn placeholder() {}
