@@ -1,6 +1,7 @@
 //! A vendor's API: the check of a request, and the bytes of a reply.
 
 pub mod anthropic;
+pub mod openai;
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -13,6 +14,7 @@ pub struct HttpCall {
     pub method: String,
     /// Behind the segment that names the vendor: `/v1/messages`.
     pub path: String,
+    #[allow(dead_code, reason = "not every vendor has a query")]
     pub query: String,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
@@ -80,7 +82,7 @@ pub trait Vendor: Send + Sync {
 
 /// All vendors.
 pub fn all() -> Vec<Box<dyn Vendor>> {
-    vec![Box::new(anthropic::Anthropic)]
+    vec![Box::new(anthropic::Anthropic), Box::new(openai::OpenAi)]
 }
 
 /// A signature over some values, as a vendor would make one: it fits only where it was made.

@@ -12,11 +12,13 @@
 pub mod client;
 mod error;
 mod framing;
+mod openai;
 mod protocol;
 mod request;
 
 pub use client::{Client, ClientConfig, Secret, VendorModel};
 pub use error::{ModelError, ModelErrorKind};
+pub use openai::Responses;
 pub use protocol::{
     Decoder, Framing, HttpFailure, HttpRequest, ModelContext, ModelFacts, Piece, Protocol,
 };
