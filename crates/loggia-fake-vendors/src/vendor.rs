@@ -1,6 +1,9 @@
 //! A vendor's API: the check of a request, and the bytes of a reply.
 
 pub mod anthropic;
+pub mod chat;
+pub mod gemini;
+pub mod ollama;
 pub mod openai;
 
 use serde_json::Value;
@@ -82,7 +85,14 @@ pub trait Vendor: Send + Sync {
 
 /// All vendors.
 pub fn all() -> Vec<Box<dyn Vendor>> {
-    vec![Box::new(anthropic::Anthropic), Box::new(openai::OpenAi)]
+    let mut all: Vec<Box<dyn Vendor>> = vec![
+        Box::new(anthropic::Anthropic),
+        Box::new(gemini::Gemini),
+        Box::new(ollama::Ollama),
+        Box::new(openai::OpenAi),
+    ];
+    all.extend(chat::Server::ALL.map(|server| Box::new(server) as Box<dyn Vendor>));
+    all
 }
 
 /// A signature over some values, as a vendor would make one: it fits only where it was made.

@@ -131,7 +131,11 @@ impl Client {
     /// The models that the provider lists.
     pub async fn models(&self, protocol: &dyn Protocol) -> Result<Vec<ModelFacts>, ModelError> {
         let Some(path) = protocol.list() else { return Ok(Vec::new()) };
-        let request = self.http.get(self.url(path)).headers(self.headers.clone());
+        let mut request = self.http.get(self.url(path));
+        for (name, value) in protocol.list_headers() {
+            request = request.header(name, value);
+        }
+        let request = request.headers(self.headers.clone());
         let response = request.timeout(LIST_TIME).send().await;
         let response = response.map_err(|error| self.unreachable(&error))?;
         if !response.status().is_success() {
@@ -325,7 +329,7 @@ impl Reading {
             None => open.splitter.finish(&mut pieces),
         };
         let mut deltas = Vec::new();
-        let decoded = pieces.iter().try_for_each(|piece: &Piece| {
+        let decoded: Result<(), ModelError> = pieces.iter().try_for_each(|piece: &Piece| {
             if open.decoder.read(piece, &mut deltas)? {
                 open.progress = Instant::now();
             }
@@ -333,8 +337,11 @@ impl Reading {
         });
         self.deltas.extend(deltas);
         match (split, decoded) {
-            (_, Err(error)) => State::Failed(error),
-            (Err(error), _) => {
+            // The end of the response cuts a last line without its newline, which then cannot be read.
+            (_, Err(error)) if !ended || error.kind != ModelErrorKind::Malformed => {
+                State::Failed(error)
+            }
+            (Err(error), _) if !ended => {
                 let why =
                     format!("{} sent a stream that cannot be read: {error}", self.client.provider);
                 State::Failed(ModelError::new(ModelErrorKind::Malformed, why))

@@ -9,15 +9,27 @@
 //!
 //! Not here: sessions, the log, tools, retries, the environment, configuration files.
 
+mod anthropic;
+pub mod chat;
 pub mod client;
 mod error;
+mod failure;
+mod fields;
+mod fragments;
 mod framing;
+mod gemini;
+pub mod ollama;
 mod openai;
 mod protocol;
 mod request;
+mod thoughts;
 
+pub use anthropic::Anthropic;
+pub use chat::Chat;
 pub use client::{Client, ClientConfig, Secret, VendorModel};
 pub use error::{ModelError, ModelErrorKind};
+pub use gemini::Gemini;
+pub use ollama::Ollama;
 pub use openai::Responses;
 pub use protocol::{
     Decoder, Framing, HttpFailure, HttpRequest, ModelContext, ModelFacts, Piece, Protocol,

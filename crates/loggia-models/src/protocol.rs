@@ -79,6 +79,11 @@ pub trait Protocol: Send + Sync + 'static {
     /// The path of the list of models, after the base URL, for one page; None if there is no such list.
     fn list(&self) -> Option<&'static str>;
 
+    /// The headers of the request for that list.
+    fn list_headers(&self) -> Vec<(&'static str, String)> {
+        Vec::new()
+    }
+
     /// The models in the body of that list.
     fn listed(&self, body: &str) -> Result<Vec<ModelFacts>, String>;
 }

@@ -70,6 +70,7 @@ struct Tokens {
 #[derive(Deserialize)]
 struct Details {
     cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
     reasoning_tokens: Option<u64>,
 }
 
@@ -126,13 +127,16 @@ impl Decoder for ResponseDecoder {
 impl ResponseDecoder {
     fn stop(&mut self, kind: &str, response: Response, deltas: &mut Vec<Delta>) {
         if let Some(tokens) = response.usage {
-            let cached = tokens.input_tokens_details.and_then(|details| details.cached_tokens);
+            let input = tokens.input_tokens_details;
+            let cached = input.as_ref().and_then(|details| details.cached_tokens);
+            let written = input.as_ref().and_then(|details| details.cache_write_tokens);
             let thought = tokens.output_tokens_details.and_then(|details| details.reasoning_tokens);
             deltas.push(Delta::Usage(Usage {
                 input_tokens: tokens.input_tokens,
                 output_tokens: tokens.output_tokens,
                 thought_tokens: thought.unwrap_or_default(),
                 cached_tokens: cached.unwrap_or_default(),
+                cache_write_tokens: written.unwrap_or_default(),
             }));
         }
         let reason = response.incomplete_details.map(|details| details.reason).unwrap_or_default();

@@ -2,5 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "tests")]
 
+mod anthropic;
+mod chat;
+mod gemini;
+mod ollama;
 mod openai;
 mod support;
