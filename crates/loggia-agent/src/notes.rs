@@ -40,7 +40,10 @@ impl Surroundings {
             (!is_remote(context)).then(|| ("Platform", platform())),
             Some(("Date", format!("Today is {}.", self.date.strftime("%A, %Y-%m-%d")))),
             self.branch.as_ref().map(|branch| {
-                ("Branch", format!("The workspace is in a git repository, on this branch: {branch}."))
+                (
+                    "Branch",
+                    format!("The workspace is in a git repository, on this branch: {branch}."),
+                )
             }),
             Some(("Mode", mode(settings))),
             settings.tools.as_ref().map(|names| ("Tools", restricted_tools(names))),

@@ -66,13 +66,19 @@ fn the_notes_say_what_differs_between_sessions() {
     let (_directory, surroundings) = surroundings(&files);
     let platform = format!("The platform is linux ({}).", std::env::consts::ARCH);
     let expected = [
-        ("Memory", "Notes of the user and of this repository follow, the general ones first. They do not replace any approval."),
+        (
+            "Memory",
+            "Notes of the user and of this repository follow, the general ones first. They do not replace any approval.",
+        ),
         ("Memory file ../AGENTS.md", "--- ../AGENTS.md ---\nRun make."),
         ("Workspace", "The workspace is /srv/secret/project."),
         ("Platform", &platform),
         ("Date", "Today is Wednesday, 2026-11-18."),
         ("Branch", "The workspace is in a git repository, on this branch: main."),
-        ("Mode", "The mode is ask: calls that read run at once; a person decides about each file change and each command. Rules may say otherwise."),
+        (
+            "Mode",
+            "The mode is ask: calls that read run at once; a person decides about each file change and each command. Rules may say otherwise.",
+        ),
     ];
     let expected = expected.map(|(name, text)| (name.to_owned(), text.to_owned()));
     assert_eq!(texts(&surroundings, &context(Some("local:1000"))), expected);
@@ -85,7 +91,12 @@ fn a_remote_owner_learns_no_path() {
     let notes = format!("{:?}", surroundings.notes(&context));
     assert!(notes.contains("a directory of the server"), "{notes}");
     assert!(!notes.contains(PATH) && !notes.contains("Platform"), "{notes}");
-    let repository = Repository { url: "https://h/r.git".into(), revision: None, shallow: false, directory: None };
+    let repository = Repository {
+        url: "https://h/r.git".into(),
+        revision: None,
+        shallow: false,
+        directory: None,
+    };
     context.workspace = loggia_core::Workspace::Clone { path: PATH.into(), repository };
     let notes = format!("{:?}", surroundings.notes(&context));
     assert!(notes.contains("https://h/r.git") && !notes.contains(PATH), "{notes}");
@@ -104,8 +115,7 @@ fn modes_and_restrictions_are_explained() {
         (Mode::Ask, false, Some(deny), "A question without an answer is refused after 1m."),
     ];
     for (named, unattended, timeout, expected) in cases {
-        let settings =
-            Settings { mode: named, unattended, timeout, ..context(None).settings };
+        let settings = Settings { mode: named, unattended, timeout, ..context(None).settings };
         let text = mode(&settings);
         assert!(text.starts_with(&format!("The mode is {}: ", named.name())), "{text}");
         assert!(text.contains(expected), "{expected} is not in {text}");
@@ -162,13 +172,13 @@ fn log(events: Vec<Event>) -> Vec<Arc<Envelope>> {
 }
 
 /// A turn with one reply that reads a file.
-fn read_events(path: &str) -> Vec<Event> {
-    let (turn, call) = ("turn", format!("call {path}"));
+fn read_events(number: usize, path: &str) -> Vec<Event> {
+    let (turn, call) = ("turn", format!("call {number}"));
     vec![
         Event::CallProposed {
             turn: turn.into(),
             call: call.as_str().into(),
-            message: format!("message {path}").into(),
+            message: format!("message {number}").as_str().into(),
             tool: "read_file".into(),
             title: String::new(),
             access: loggia_core::Access::Read,
@@ -201,7 +211,7 @@ fn memory_of_a_directory_follows_the_first_result_and_the_log_decides() {
     };
     // Returns what the next request gives, and records it as the turn loop does.
     let mut give = |path: &str| -> Vec<String> {
-        events.extend(read_events(path));
+        events.extend(read_events(events.len(), path));
         let conversation = from_log(&events);
         let records =
             surroundings.memory_for(&conversation.last_paths(), &conversation.given_memory());
@@ -209,10 +219,7 @@ fn memory_of_a_directory_follows_the_first_result_and_the_log_decides() {
         events.extend(records.into_iter().map(record));
         // The next start of the program reads the same.
         let again = from_log(&events);
-        assert_eq!(
-            surroundings.memory_for(&again.last_paths(), &again.given_memory()),
-            Vec::new()
-        );
+        assert_eq!(surroundings.memory_for(&again.last_paths(), &again.given_memory()), Vec::new());
         let Some(Message::Reply(reply)) = again.messages().pop() else { panic!("a reply") };
         reply.calls.iter().map(|call| call.outcome.summary().to_owned()).collect()
     };
@@ -224,9 +231,6 @@ fn memory_of_a_directory_follows_the_first_result_and_the_log_decides() {
     assert_eq!(give("a/b/main.rs"), [format!("text{b}")]);
     assert_eq!(give("a/b/main.rs"), ["text"]);
     // Two calls of one reply: the first one gets it.
-    let events = [read_events("a/1"), read_events("a/b/2")].concat();
-    let calls = from_log(&events).last_paths();
-    assert_eq!(calls.len(), 1, "each call here is a reply of its own");
     let calls = [("1".into(), "a/1".to_owned()), ("2".into(), "a/b/2".to_owned())];
     let records = surroundings.memory_for(&calls, &[]);
     let notes = records.iter().map(|record| match record {

@@ -1,5 +1,6 @@
 //! Reads memory files and their imports, each file once.
 
+use std::collections::HashSet;
 use std::io::Read;
 use std::path::Path;
 
@@ -7,13 +8,14 @@ use super::imports::{imports, looks_like_file, without_punctuation};
 use super::{Content, FILE_LIMIT, LIMIT, MemoryFile, NAMES, USER_FILE};
 use crate::repository_tree::RepositoryTree;
 use crate::workspace::{
-    Workspace, WorkspaceError, WorkspaceErrorKind as Kind, WorkspacePath, shown,
+    OpenFile, Workspace, WorkspaceError, WorkspaceErrorKind as Kind, WorkspacePath, shown,
 };
 
 /// Imports that lead to imports.
 const DEEPEST: usize = 5;
-/// Files of one conversation's memory, with imports.
+/// Files of one conversation's memory, and words that may be imports.
 const MOST_FILES: usize = 100;
+const MOST_IMPORTS: usize = 1000;
 /// Bytes that are read in all. Much more than is used, so only a hostile tree reaches it.
 const MOST_BYTES: usize = 4 * 1024 * 1024;
 const MOST_REMARKS: usize = 20;
@@ -27,6 +29,9 @@ pub struct Gathered {
     /// Names and complete texts of the files so far.
     texts: Vec<(String, String)>,
     bytes: usize,
+    /// The number of imports so far.
+    imports: usize,
+    imported: HashSet<WorkspacePath>,
 }
 
 /// A directory tree that imports are confined to.
@@ -57,6 +62,8 @@ impl Gathered {
         };
         let tree = ImportTree { root: &root, display: &display, allowed };
         self.import(&tree, &mut vec![file], 0, &text);
+        // The paths of the repository are relative to another directory.
+        self.imported.clear();
     }
 
     /// The files of one directory: the first of [`NAMES`] that has a text, with its imports.
@@ -114,54 +121,84 @@ impl Gathered {
     ) {
         let Some(from) = chain.last().cloned() else { return };
         let from_name = (tree.display)(&from);
-        let directory = from.split().map_or_else(WorkspacePath::root, |(parent, _)| parent);
         let used = text.get(..text.floor_char_boundary(LIMIT)).unwrap_or_default();
         for word in imports(used) {
-            let mut remark = |why: &str| {
-                if self.remarks.len() < MOST_REMARKS {
-                    self.remarks.push(format!("`@{}` in {from_name}: {why}", shown(word)));
+            if !self.may_import() {
+                return;
+            }
+            let why = match self.import_one(tree, chain, &from, word) {
+                Ok(Some((path, text))) => {
+                    let name = format!("{}, imported by {from_name}", (tree.display)(&path));
+                    if let Some(text) = self.add(name, rank, Ok(text)) {
+                        chain.push(path);
+                        self.import(tree, chain, rank, &text);
+                        chain.pop();
+                    }
+                    continue;
                 }
-            };
-            let (path, text) = match find(tree, &directory, word) {
-                Ok(found) => found,
+                Ok(None) => continue,
                 Err(_) if !looks_like_file(word) => continue,
-                Err(error) => {
-                    remark(&format!("not imported, {}", error.message));
-                    continue;
-                }
+                Err(error) => error.message,
             };
-            if chain.contains(&path) {
-                remark("a cycle, the file is not imported again");
-            } else if chain.len() > DEEPEST {
-                remark(&format!("not imported, imports are nested deeper than {DEEPEST}"));
-            } else if self.files.len() >= MOST_FILES || self.bytes >= MOST_BYTES {
-                remark("not imported, there are too many memory files");
-            } else {
-                if self.texts.iter().any(|(_, known)| *known == text) {
-                    continue;
-                }
-                let name = format!("{}, imported by {from_name}", (tree.display)(&path));
-                if let Some(text) = self.add(name, rank, Ok(text)) {
-                    chain.push(path);
-                    self.import(tree, chain, rank, &text);
-                    chain.pop();
-                }
+            let remark = format!("`@{}` in {from_name}: not imported, {why}", shown(word));
+            if self.remarks.len() < MOST_REMARKS && !self.remarks.contains(&remark) {
+                self.remarks.push(remark);
             }
         }
     }
+
+    /// Counts an import. Adds a remark when the limits are reached.
+    fn may_import(&mut self) -> bool {
+        self.imports += 1;
+        if self.imports == MOST_IMPORTS
+            || self.files.len() >= MOST_FILES
+            || self.bytes >= MOST_BYTES
+        {
+            self.imports = self.imports.max(MOST_IMPORTS);
+            let remark = "not everything is imported, there are too many imports".to_owned();
+            if !self.remarks.contains(&remark) {
+                self.remarks.push(remark);
+            }
+        }
+        self.imports < MOST_IMPORTS
+    }
+
+    /// The imported file and its text; None if it was imported before.
+    fn import_one(
+        &mut self,
+        tree: &ImportTree<'_>,
+        chain: &[WorkspacePath],
+        from: &WorkspacePath,
+        word: &str,
+    ) -> Result<Option<(WorkspacePath, String)>, WorkspaceError> {
+        let refused = |why: &str| WorkspaceError::new(Kind::Denied, why);
+        let (path, mut file) = open(tree, from, word)?;
+        if chain.contains(&path) {
+            return Err(refused("a cycle"));
+        }
+        if chain.len() > DEEPEST {
+            return Err(refused(&format!("imports are nested deeper than {DEEPEST}")));
+        }
+        if !self.imported.insert(path.clone()) {
+            return Ok(None);
+        }
+        let text = text(file.read_whole(&path, FILE_LIMIT)?).map_err(refused)?;
+        let is_known = self.texts.iter().any(|(_, known)| *known == text);
+        Ok((!is_known).then_some((path, text)))
+    }
 }
 
-/// The file that a word names, relative to a directory, and its text.
-fn find(
+/// Opens the file that a word names, relative to the directory of the importing file.
+fn open(
     tree: &ImportTree<'_>,
-    directory: &WorkspacePath,
+    from: &WorkspacePath,
     word: &str,
-) -> Result<(WorkspacePath, String), WorkspaceError> {
+) -> Result<(WorkspacePath, OpenFile), WorkspaceError> {
+    let directory = from.split().map(|(directory, _)| directory).filter(|at| !at.is_root());
     let open = |word: &str| {
-        let below = !word.starts_with(['/', '~']) && !directory.is_root();
-        let text = match below {
-            true => format!("{}/{word}", directory.as_str()),
-            false => word.to_owned(),
+        let text = match directory.as_ref().filter(|_| !word.starts_with(['/', '~'])) {
+            Some(directory) => format!("{}/{word}", directory.as_str()),
+            None => word.to_owned(),
         };
         let path = tree.root.locate(&text)?;
         if !(tree.allowed)(&path) {
@@ -171,13 +208,10 @@ fn find(
         tree.root.open_file(&path).map(|file| (path, file))
     };
     let short = without_punctuation(word);
-    let (path, mut file) = match open(word) {
-        Err(_) if short != word && !short.is_empty() => open(short)?,
-        opened => opened?,
-    };
-    let text = text(file.read_whole(&path, FILE_LIMIT)?);
-    let text = text.map_err(|why| WorkspaceError::new(Kind::NotText, why))?;
-    Ok((path, text))
+    match open(word) {
+        Err(_) if short != word && !short.is_empty() => open(short),
+        opened => opened,
+    }
 }
 
 fn read(root: &Workspace, path: &WorkspacePath) -> Result<String, Content> {

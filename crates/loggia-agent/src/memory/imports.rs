@@ -39,7 +39,8 @@ fn is_path(word: &&str) -> bool {
 
 /// The mark of a line that opens or closes a code block, its length, and whether nothing follows it.
 fn fence_of(line: &str) -> Option<(char, usize, bool)> {
-    let line = line.trim_start();
+    // A code block may begin in a list or a quotation.
+    let line = line.trim_start_matches([' ', '\t', '-', '*', '+', '>']);
     let mark = line.chars().next().filter(|mark| ['`', '~'].contains(mark))?;
     let after = line.trim_start_matches(mark);
     let length = line.len() - after.len();
