@@ -114,6 +114,17 @@ fn nothing_above_the_home_directory_is_read() {
 }
 
 #[test]
+fn a_repository_of_another_user_is_not_used() {
+    let home = Home::new("r/a");
+    home.put("r/AGENTS.md", "planted").put("r/a/AGENTS.md", "own");
+    assert_eq!(home.used().len(), 2);
+    // Only root can give a directory to another user.
+    if std::os::unix::fs::chown(home.path("r/.git"), Some(12_345), None).is_ok() {
+        assert_eq!(home.used(), ["AGENTS.md"]);
+    }
+}
+
+#[test]
 fn a_session_of_a_remote_owner_reads_its_workspace_only() {
     let mut home = Home::new("r/a");
     home.put("r/AGENTS.md", "root").put("r/a/AGENTS.md", "See @../AGENTS.md and @b.md");
