@@ -22,8 +22,9 @@ use crate::compaction::CompactAt;
 use crate::context::Conversation;
 use crate::custom::CommandFiles;
 use crate::custom::expand::{self, Expanded};
-use crate::memory::Memory;
 use crate::model::{Model, registry};
+use crate::notes::{self, Surroundings};
+use crate::repository_tree::TreeLimits;
 use crate::slash;
 use crate::tool::Toolbox;
 use crate::workspace::{ReservedDirs, Workspace};
@@ -42,6 +43,8 @@ pub struct NativeAgent {
     base: PathBuf,
     /// The file with the user's own notes.
     user_memory: Option<PathBuf>,
+    /// No memory file above this directory is read.
+    home: Option<PathBuf>,
     /// Custom commands.
     commands: Option<Arc<CommandFiles>>,
     /// The configured prices of tokens.
@@ -57,6 +60,7 @@ impl NativeAgent {
             tools,
             base,
             user_memory: None,
+            home: None,
             commands: None,
             prices: Arc::default(),
             compact_at: CompactAt::default(),
@@ -69,6 +73,12 @@ impl NativeAgent {
     #[must_use]
     pub fn with_user_memory(self, user_memory: PathBuf) -> Self {
         Self { user_memory: Some(user_memory), ..self }
+    }
+
+    /// Sets the user's home directory.
+    #[must_use]
+    pub fn with_home(self, home: Option<PathBuf>) -> Self {
+        Self { home, ..self }
     }
 
     #[must_use]
@@ -136,10 +146,20 @@ impl NativeAgent {
         opened.map(Arc::new).map_err(|error| TurnOver::Failed(error.to_string()))
     }
 
-    /// The current notes of the user and the workspace.
-    pub(crate) async fn memory(&self, workspace: &Arc<Workspace>) -> Result<Memory, TurnOver> {
-        let (workspace, user) = (workspace.clone(), self.user_memory.clone());
-        let read = move || Memory::read(&workspace, user.as_deref());
+    /// The memory and what else notes say.
+    pub(crate) async fn surroundings(
+        &self,
+        turn: &Turn,
+        workspace: &Arc<Workspace>,
+    ) -> Result<Arc<Surroundings>, TurnOver> {
+        let (workspace, user, home) =
+            (workspace.clone(), self.user_memory.clone(), self.home.clone());
+        let (reserved, above_workspace) =
+            (self.reserved.clone(), !notes::is_remote(turn.context()));
+        let read = move || {
+            let limits = TreeLimits { home: home.as_deref(), above_workspace, reserved: &reserved };
+            Arc::new(Surroundings::read(workspace, user.as_deref(), &limits))
+        };
         let read = tokio::task::spawn_blocking(read).await;
         read.map_err(|error| TurnOver::Failed(format!("memory cannot be read: {error}")))
     }
@@ -227,12 +247,12 @@ impl NativeAgent {
                 conversation.end(&call, outcome);
             }
         }
-        let memory = self.memory(&workspace).await?;
-        if let Some(warning) = memory.warning() {
+        let surroundings = self.surroundings(turn, &workspace).await?;
+        if let Some(warning) = surroundings.memory.warning() {
             turn.notice(Level::Warning, warning).await?;
         }
         let limits = &context.settings.limits;
-        let mut replies = Replies::new(self, turn, model.as_ref(), memory);
+        let mut replies = Replies::new(self, turn, model.as_ref(), surroundings);
         let mut unreadable = 0;
         for _ in 0..limits.replies {
             let reply = replies.next(&mut conversation).await?;

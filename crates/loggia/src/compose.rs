@@ -180,6 +180,7 @@ impl App {
             (self.tools(config), ReservedDirs::new(self.reserved_paths(config)?));
         let agent = NativeAgent::new(tools, self.workspace.clone())
             .with_user_memory(self.paths.config.join("AGENTS.md"))
+            .with_home(self.environment.get_os("HOME").map(PathBuf::from))
             .with_commands(self.commands.clone())
             .with_prices(config.prices.clone())
             .with_compaction(CompactAt { percent: config.compact_at })

@@ -3,6 +3,7 @@
 //! A reply that breaks off is discarded whole, and the model is asked again. Every attempt is a reply of its
 //! own in the log, so that no client mixes two of them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -14,9 +15,8 @@ use super::NativeAgent;
 use crate::compaction;
 use crate::context::Conversation;
 use crate::instructions;
-use crate::memory::Memory;
 use crate::model::{Delta, Model, ModelError, ModelErrorKind, ModelRequest, Purpose};
-use crate::notes;
+use crate::notes::Surroundings;
 
 /// Attempts at one reply.
 const ATTEMPTS: u32 = 5;
@@ -53,7 +53,7 @@ pub(super) struct Replies<'a> {
     agent: &'a NativeAgent,
     turn: &'a Turn,
     model: &'a dyn Model,
-    memory: Memory,
+    surroundings: Arc<Surroundings>,
     /// Bytes of text and thoughts that the turn may still have.
     text_left: u64,
     notes_checked: bool,
@@ -91,14 +91,14 @@ impl<'a> Replies<'a> {
         agent: &'a NativeAgent,
         turn: &'a Turn,
         model: &'a dyn Model,
-        memory: Memory,
+        surroundings: Arc<Surroundings>,
     ) -> Self {
         let text_left = turn.context().settings.limits.text_bytes;
         Self {
             agent,
             turn,
             model,
-            memory,
+            surroundings,
             text_left,
             notes_checked: false,
             replies_since: 0,
@@ -110,7 +110,8 @@ impl<'a> Replies<'a> {
 
     /// The next reply. Asks again if it breaks off and the error allows it.
     pub async fn next(&mut self, conversation: &mut Conversation) -> Result<ModelReply, TurnOver> {
-        self.compact(conversation).await?;
+self.compact(conversation).await?;
+        self.give_memory(conversation).await?;
         let mut pause = FIRST_PAUSE;
         let mut number = 1;
         loop {
@@ -246,7 +247,24 @@ impl<'a> Replies<'a> {
     }
 
     fn notes(&self) -> Vec<loggia_core::Note> {
-        notes::current(&self.memory, self.turn.context())
+        self.surroundings.notes(self.turn.context())
+    }
+
+    /// Adds the memory files of directories that calls used for the first time to the calls' results.
+    async fn give_memory(&self, conversation: &mut Conversation) -> Result<(), TurnOver> {
+        let paths = conversation.last_paths();
+        if self.model.reads_recent_turns_only() || paths.is_empty() {
+            return Ok(());
+        }
+        let (surroundings, given) = (self.surroundings.clone(), conversation.given_memory());
+        let read = move || surroundings.memory_for(&paths, &given);
+        let records = tokio::task::spawn_blocking(read).await;
+        let failed = |error| TurnOver::Failed(format!("memory cannot be read: {error}"));
+        for record in records.map_err(failed)? {
+            conversation.record(&record);
+            self.turn.record(record).await?;
+        }
+        Ok(())
     }
 
     fn request(&self, conversation: &Conversation) -> ModelRequest {
@@ -254,7 +272,7 @@ impl<'a> Replies<'a> {
         let (instructions, tools) = match fixed {
             Some(fixed) => (fixed.instructions.clone(), fixed.tools.clone()),
             None => (
-                instructions::with_memory(&self.model.name(), &self.memory).into(),
+                instructions::with_memory(&self.model.name(), &self.surroundings.memory).into(),
                 self.agent.tools.descriptions(),
             ),
         };
