@@ -204,6 +204,7 @@ async fn a_reply_is_read() {
             output_tokens: 50,
             thought_tokens: 8,
             cached_tokens: 1024,
+            cache_write_tokens: 0,
         }),
         Delta::Stop(Stop::Finished),
     ];
