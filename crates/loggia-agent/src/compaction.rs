@@ -71,15 +71,13 @@ impl CompactAt {
         // The prompt is part of what was reported once the turn has a reply.
         let prompt = if size.replies == 0 { tokens(size.prompt) } else { 0 };
         let quarter = |bytes: u64| tokens(bytes).saturating_mul(4) > limit;
-        let reach = match before.saturating_add(prompt) > limit {
-            false => return None,
-            true if quarter(size.earlier) && tokens(size.replies).saturating_mul(2) < limit => {
-                CompactReach::EarlierTurns
-            }
-            true if quarter(size.earlier.saturating_add(size.replies)) => CompactReach::Replies,
-            true => return None,
-        };
-        Some(if size.replies == 0 { CompactReach::EarlierTurns } else { reach })
+        if before.saturating_add(prompt) <= limit {
+            return None;
+        }
+        if quarter(size.earlier) && tokens(size.replies).saturating_mul(2) < limit {
+            return Some(CompactReach::EarlierTurns);
+        }
+        quarter(size.earlier.saturating_add(size.replies)).then_some(CompactReach::Replies)
     }
 }
 

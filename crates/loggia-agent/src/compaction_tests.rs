@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn size(summary: u64, earlier: u64, prompt: u64, reported: u64) -> ConversationSize {
-    ConversationSize { summary, earlier, prompt, reported }
+    ConversationSize { summary, earlier, replies: 0, prompt, reported }
 }
 
 #[test]
@@ -36,9 +36,30 @@ fn a_summary_is_due_when_a_share_of_the_window_is_full() {
         (80, Some(1_000), size(0, 800, 0, 900), false),
     ];
     for (percent, window, size, wanted) in cases {
-        let due = CompactAt { percent }.is_due(window, size);
-        assert_eq!(due, wanted, "{percent}% of {window:?}: {size:?}");
+        let due = CompactAt { percent }.due(window, size);
+        assert_eq!(
+            due,
+            wanted.then_some(CompactReach::EarlierTurns),
+            "{percent}% of {window:?}: {size:?}"
+        );
     }
+}
+
+#[test]
+fn the_replies_of_a_long_turn_are_summarised_when_earlier_turns_are_not_enough() {
+    let at = CompactAt { percent: 80 };
+    let due = |earlier, replies, reported| {
+        let size = ConversationSize { earlier, replies, reported, ..ConversationSize::default() };
+        at.due(Some(1_000), size)
+    };
+    assert_eq!(due(0, 3_200, 0), None);
+    assert_eq!(due(0, 3_201, 0), Some(CompactReach::Replies));
+    assert_eq!(due(2_000, 1_300, 0), Some(CompactReach::EarlierTurns));
+    assert_eq!(due(2_000, 1_700, 0), Some(CompactReach::Replies));
+    assert_eq!(due(700, 2_600, 0), Some(CompactReach::Replies));
+    // The model counted more than the estimate: instructions and tools, for example.
+    assert_eq!(due(0, 1_000, 801), Some(CompactReach::Replies));
+    assert_eq!(due(0, 800, 801), None);
 }
 
 proptest! {
@@ -53,8 +74,8 @@ proptest! {
         earlier in any::<u64>(),
     ) {
         let at = CompactAt { percent };
-        let _ = at.is_due(window, size(summary, earlier, prompt, reported));
-        prop_assert!(!at.is_due(window, size(summary, 0, prompt, reported)));
+        let _ = at.due(window, size(summary, earlier, prompt, reported));
+        prop_assert_eq!(at.due(window, size(summary, 0, prompt, reported)), None);
         if let Some(limits) = at.limits(window) {
             prop_assert!(0 < limits.turn && limits.turn <= limits.summary);
             prop_assert!(limits.summary as u64 <= MOST_BYTES);

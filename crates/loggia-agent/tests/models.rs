@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
 use loggia_agent::model::{
-    Delta, Message, Model, ModelError, ModelRequest, PastCall, Purpose, Reply, registry,
+    Delta, Message, Model, ModelError, ModelRequest, PastCall, Purpose, Reply, UserMessage,
+    registry,
 };
-use loggia_core::{CallId, CallOutcome, Content, Output};
+use loggia_core::{CallId, CallOutcome, Output};
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -23,7 +24,9 @@ fn open(name: &str) -> Arc<dyn Model> {
 fn request(messages: &[Message]) -> ModelRequest {
     ModelRequest {
         purpose: Purpose::Turn,
-        instructions: String::new(),
+        instructions: "".into(),
+        effort: None,
+        cache_key: "".into(),
         messages: messages.to_vec(),
         tools: [].into(),
     }
@@ -31,14 +34,14 @@ fn request(messages: &[Message]) -> ModelRequest {
 
 /// Runs a prompt until a reply has no calls. Every call returns `outcome`.
 async fn run_prompt(model: &dyn Model, prompt: &str, outcome: &str) -> String {
-    let mut messages = vec![Message::User(Content::text(prompt).into())];
+    let mut messages = vec![Message::User(UserMessage::text(prompt))];
     let mut transcript = String::new();
     loop {
         let deltas: Vec<_> = model.stream(request(&messages)).collect().await;
         let mut reply = Reply::default();
         for delta in &deltas {
             transcript.push_str(&shown(delta));
-            if let Ok(Delta::Call { tool, input }) = delta {
+            if let Ok(Delta::Call { tool, input, .. }) = delta {
                 reply.calls.push(PastCall {
                     call: CallId::from("call"),
                     tool: tool.clone(),
@@ -58,10 +61,11 @@ fn shown(delta: &Result<Delta, ModelError>) -> String {
     match delta {
         Ok(Delta::Text(text)) => text.clone(),
         Ok(Delta::Thought { subject, text }) => format!("<{subject}: {text}>\n"),
-        Ok(Delta::Call { tool, input: Ok(input) }) => format!("\n<{tool} {input}>"),
-        Ok(Delta::Call { tool, input: Err(text) }) => format!("\n<{tool} !{text}>"),
+        Ok(Delta::Call { tool, input: Ok(input), .. }) => format!("\n<{tool} {input}>"),
+        Ok(Delta::Call { tool, input: Err(text), .. }) => format!("\n<{tool} !{text}>"),
         Ok(Delta::Usage(usage)) => format!("<{} {}>", usage.input_tokens, usage.output_tokens),
-        Ok(Delta::Stop) => "<stop>\n".to_owned(),
+        Ok(Delta::Item(item)) => format!("<item {item}>"),
+        Ok(Delta::Stop(_)) => "<stop>\n".to_owned(),
         Err(error) => format!("<{:?}: {error}>", error.kind),
     }
 }

@@ -3,6 +3,7 @@
 
 pub(crate) mod size;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -323,6 +324,17 @@ pub struct Usage {
     pub cached_tokens: u64,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cache_write_tokens: u64,
+}
+
+impl Envelope {
+    /// The same envelope without what no client may get: the items of the model's replies, and its
+    /// instructions and notes.
+    pub fn public(&self) -> Cow<'_, Self> {
+        let Event::ModelRecord { turn, record } = &self.event else { return Cow::Borrowed(self) };
+        let event = Event::ModelRecord { turn: turn.clone(), record: record.public() };
+        let (seq, at, origin) = (self.seq, self.at, self.origin.clone());
+        Cow::Owned(Self { seq, at, origin, event })
+    }
 }
 
 impl TurnOutcome {

@@ -80,6 +80,7 @@ async fn session() -> (Hub, SessionHandle) {
     let hub = Hub::new(Arc::new(MemoryStore::default()), Arc::new(Speaker), "bench");
     let settings = Settings {
         model: ModelName("bench".into()),
+        effort: None,
         mode: Mode::Ask,
         rules: Vec::new(),
         tools: None,

@@ -107,6 +107,7 @@ pub(crate) fn settings() -> Settings {
     let limits = Limits::default();
     Settings {
         model: ModelName("m".into()),
+        effort: None,
         mode: Mode::Ask,
         rules: Vec::new(),
         tools: None,

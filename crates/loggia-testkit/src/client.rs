@@ -37,6 +37,7 @@ pub fn sqlite(directory: &Path) -> Arc<SqliteStore> {
 pub fn settings(mode: Mode) -> Settings {
     Settings {
         model: ModelName("script".into()),
+        effort: None,
         mode,
         rules: Vec::new(),
         tools: None,

@@ -70,7 +70,7 @@ pub fn text_event(seq: u64, text: &str) -> Arc<Envelope> {
         seq: Seq(seq),
         at: Millis(1_000 + i64::try_from(seq).unwrap()),
         origin: Origin::system(),
-        event: Event::NoticeRaised { level: Level::Info, text: text.to_owned() },
+        event: Event::NoticeRaised { level: Level::Info, text: text.to_owned(), wait: None },
     })
 }
 

@@ -185,7 +185,8 @@ impl Stage {
             self.cells.push(text(String::new()));
         }
         let piece = self.words.next().unwrap_or_default();
-        if let Some(CellBody::Text { text }) = self.cells.last_mut().map(|cell| &mut cell.body) {
+        if let Some(CellBody::Text { text, .. }) = self.cells.last_mut().map(|cell| &mut cell.body)
+        {
             text.push_str(&piece);
         }
     }
@@ -222,7 +223,7 @@ fn cell(origin: Origin, body: CellBody) -> Cell {
 }
 
 fn text(text: String) -> Cell {
-    cell(Origin::agent(), CellBody::Text { text })
+    cell(Origin::agent(), CellBody::Text { text, discarded: false })
 }
 
 /// Endless pieces of a message with paragraphs, lists and code.

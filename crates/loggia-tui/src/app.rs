@@ -353,7 +353,7 @@ impl Model {
     /// The agent's last message.
     fn last_answer(&self) -> Option<&str> {
         self.transcript.cells().iter().rev().find_map(|cell| match &cell.body {
-            CellBody::Text { text } => Some(text.trim()),
+            CellBody::Text { text, discarded: false } => Some(text.trim()),
             _ => None,
         })
     }

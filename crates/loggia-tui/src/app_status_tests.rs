@@ -35,7 +35,12 @@ fn the_status_shows_how_full_the_context_is_if_known() {
     let upto = Seq(harness.seq);
     harness.event(
         Origin::agent(),
-        Event::ContextCompacted { upto, summary: "short".into(), automatic: false },
+        Event::ContextCompacted {
+            upto,
+            summary: "short".into(),
+            automatic: false,
+            within_turn: false,
+        },
     );
     assert!(!status(&mut harness).contains("context"), "{}", status(&mut harness));
     // Extreme values from a log.

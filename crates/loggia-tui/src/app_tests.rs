@@ -58,6 +58,7 @@ impl Harness {
                 workspace: loggia_core::Workspace::Local { path: "/w".into() },
                 settings: Settings {
                     model: ModelName("offline".into()),
+                    effort: None,
                     mode: Mode::Ask,
                     rules: Vec::new(),
                     tools: None,
@@ -581,8 +582,10 @@ fn the_wheel_scrolls_what_is_in_front() {
     let mut harness = Harness::new();
     for number in 0..40 {
         let text = format!("line {number}");
-        harness
-            .event(Origin::system(), Event::NoticeRaised { level: loggia_core::Level::Info, text });
+        harness.event(
+            Origin::system(),
+            Event::NoticeRaised { level: loggia_core::Level::Info, text, wait: None },
+        );
     }
     harness.ctrl('t');
     let wheel = |harness: &mut Harness, kind| {
@@ -603,7 +606,7 @@ fn the_wheel_scrolls_what_is_in_front() {
     let searched = wheel(&mut harness, MouseEventKind::ScrollDown);
     assert!(shows(&searched, "/nowhere  not found"), "{searched:#?}");
     let (level, text) = (loggia_core::Level::Info, "out of nowhere".to_owned());
-    harness.event(Origin::system(), Event::NoticeRaised { level, text });
+    harness.event(Origin::system(), Event::NoticeRaised { level, text, wait: None });
     let searched = wheel(&mut harness, MouseEventKind::ScrollDown);
     assert!(shows(&searched, "/nowhere  n next"), "{searched:#?}");
     harness.press(KeyCode::Esc);

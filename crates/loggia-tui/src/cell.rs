@@ -51,11 +51,14 @@ pub fn render(cell: &Cell, context: &CellContext<'_>) -> Vec<Line<'static>> {
         CellBody::Prompt { text, queued, withdrawn } => {
             prose::prompt(text, &cell.origin, *queued, *withdrawn, context)
         }
-        CellBody::Text { text } => {
+        CellBody::Text { discarded: true, .. } | CellBody::Thought { discarded: true, .. } => {
+            prose::discarded(cell, context)
+        }
+        CellBody::Text { text, .. } => {
             let lines = markdown::render(text, context.width, context.theme, context.highlighter);
             context.shortened(lines, FOLDED_TEXT, Keep::Start)
         }
-        CellBody::Thought { subject, text } => prose::thought(subject, text, context),
+        CellBody::Thought { subject, text, .. } => prose::thought(subject, text, context),
         CellBody::Plan { steps } => list::plan(steps, context),
         CellBody::Sources { sources } => list::sources(sources, context),
         CellBody::Call(call) => call::call(call, context),
@@ -81,7 +84,9 @@ pub fn starts_expanded(body: &CellBody) -> bool {
 /// calls change until they end, prompts while they are queued.
 pub fn is_final(cell: &Cell, is_last: bool) -> bool {
     match &cell.body {
-        CellBody::Text { .. } | CellBody::Thought { .. } => !is_last,
+        CellBody::Text { discarded, .. } | CellBody::Thought { discarded, .. } => {
+            *discarded || !is_last
+        }
         CellBody::Call(call) => call.state == CallState::Ended,
         CellBody::Prompt { queued, .. } => !queued,
         CellBody::Plan { .. }

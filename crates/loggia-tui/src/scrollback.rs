@@ -62,7 +62,7 @@ impl Scrollback {
     }
 
     fn paragraphs(&mut self, cell: &Cell) -> Option<Cell> {
-        let CellBody::Text { text } = &cell.body else { return None };
+        let CellBody::Text { text, discarded: false } = &cell.body else { return None };
         let rest = text.get(self.printed_bytes..)?;
         let settled = settled(rest);
         let piece = rest.get(..settled).filter(|piece| !piece.trim().is_empty())?;
@@ -84,7 +84,7 @@ impl Scrollback {
 /// The unprinted rest of a cell; None if nothing is left.
 fn rest_of(cell: &Cell, printed: usize) -> Option<Cell> {
     match &cell.body {
-        CellBody::Text { text } if printed > 0 => {
+        CellBody::Text { text, discarded: false } if printed > 0 => {
             let rest = text.get(printed..).filter(|rest| !rest.trim().is_empty())?;
             Some(with_text(cell, rest))
         }
@@ -93,7 +93,7 @@ fn rest_of(cell: &Cell, printed: usize) -> Option<Cell> {
 }
 
 fn with_text(cell: &Cell, text: &str) -> Cell {
-    Cell { body: CellBody::Text { text: text.to_owned() }, ..cell.clone() }
+    Cell { body: CellBody::Text { text: text.to_owned(), discarded: false }, ..cell.clone() }
 }
 
 /// The length of the part of a growing Markdown text that cannot change: up to the last empty line

@@ -50,7 +50,7 @@ fn ended(call: &str) -> Event {
 
 fn words(cells: &[Cell]) -> Vec<String> {
     let word = |cell: &Cell| match &cell.body {
-        CellBody::Prompt { text, .. } | CellBody::Text { text } => text.trim().to_owned(),
+        CellBody::Prompt { text, .. } | CellBody::Text { text, .. } => text.trim().to_owned(),
         CellBody::Call(call) => call.title.clone(),
         CellBody::TurnEnd { .. } => "end".to_owned(),
         other => format!("{other:?}"),

@@ -213,6 +213,7 @@ impl App {
         let remembered = loggia_session::hub::project_rules(store, &self.workspace_text()?).await?;
         Ok(Settings {
             model: ModelName(absolute_model(&config.model, &self.workspace)),
+            effort: None,
             mode: config.mode,
             rules: config.rules.iter().cloned().chain(remembered).collect(),
             tools: None,

@@ -1,24 +1,30 @@
 //! Runs a model against outcomes given as text, without a runtime, and records its actions in a compact
 //! form that tests compare.
 
-use loggia_core::{CallFailure, CallId, CallOutcome, Content, Output};
+use loggia_core::{CallFailure, CallId, CallOutcome, Output};
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::*;
-use crate::model::{ModelRequest, PastCall, Purpose};
+use crate::model::{ModelRequest, PastCall, Purpose, Stop, UserMessage};
 
 /// Asks `model` until a reply has no calls. Every call ends with the next of `outcomes`:
 /// `failed: …`, `cancelled: …`, or the output of a call that succeeded.
 pub fn run(model: impl Fn(&ModelRequest) -> Actions, prompt: &str, outcomes: &[&str]) -> String {
-    let earlier = Reply { text: "earlier".to_owned(), calls: vec![past_call("x", "y", "z")] };
+    let earlier = Reply {
+        text: "earlier".to_owned(),
+        calls: vec![past_call("x", "y", "z")],
+        ..Reply::default()
+    };
     let mut request = ModelRequest {
         purpose: Purpose::Turn,
-        instructions: String::new(),
+        instructions: "".into(),
+        effort: None,
+        cache_key: "".into(),
         messages: vec![
-            Message::User(Content::text("an earlier prompt").into()),
+            Message::User(UserMessage::text("an earlier prompt")),
             Message::Reply(earlier),
-            Message::User(Content::text(prompt).into()),
+            Message::User(UserMessage::text(prompt)),
         ],
         tools: [].into(),
     };
@@ -40,7 +46,7 @@ fn until_end(actions: Actions) -> Vec<Action> {
     let mut performed = Vec::new();
     for action in actions {
         let ends = match &action {
-            Action::Emit(delta) => *delta == Delta::Stop,
+            Action::Emit(delta) => matches!(delta, Delta::Stop(_)),
             Action::Wait(_) => false,
             Action::Fail(_) | Action::Cut | Action::Panic(_) => true,
         };
@@ -57,7 +63,7 @@ fn reply_of<'a>(actions: &[Action], outcomes: &mut impl Iterator<Item = &'a &'a 
     for action in actions {
         match action {
             Action::Emit(Delta::Text(text)) => reply.text.push_str(text),
-            Action::Emit(Delta::Call { tool, input }) => {
+            Action::Emit(Delta::Call { tool, input, .. }) => {
                 let outcome = outcomes.next().expect("an outcome for every call");
                 let mut call = past_call(tool, "", outcome);
                 call.input = input.clone().unwrap_or_else(Value::String);
@@ -108,13 +114,14 @@ fn line(action: &Action) -> String {
     match action {
         Action::Emit(Delta::Text(text)) => format!("text {text}"),
         Action::Emit(Delta::Thought { subject, text }) => format!("thought [{subject}] {text}"),
-        Action::Emit(Delta::Call { tool, input: Ok(input) }) => format!("call {tool} {input}"),
-        Action::Emit(Delta::Call { tool, input: Err(text) }) => format!("call {tool} !{text}"),
+        Action::Emit(Delta::Call { tool, input: Ok(input), .. }) => format!("call {tool} {input}"),
+        Action::Emit(Delta::Call { tool, input: Err(text), .. }) => format!("call {tool} !{text}"),
         Action::Emit(Delta::Usage(usage)) => format!(
             "usage {} {} {} {}",
             usage.input_tokens, usage.output_tokens, usage.thought_tokens, usage.cached_tokens
         ),
-        Action::Emit(Delta::Stop) => "stop".to_owned(),
+        Action::Emit(Delta::Item(item)) => format!("item {item}"),
+        Action::Emit(Delta::Stop(_)) => "stop".to_owned(),
         Action::Wait(duration) => format!("wait {duration:?}"),
         Action::Fail(error) => {
             let retry = error.retry_after.map(|wait| format!(" (after {wait:?})"));
@@ -155,7 +162,7 @@ fn durations() {
 #[tokio::test]
 async fn a_stream_ends_where_its_reply_ends() {
     let text = || Action::Emit(Delta::Text("a".to_owned()));
-    let stop = || Action::Emit(Delta::Stop);
+    let stop = || Action::Emit(Delta::Stop(Stop::Finished));
     let error = || Action::Fail(ModelError::new(crate::model::ModelErrorKind::Refused, "no"));
     let wait = || Action::Wait(Duration::from_millis(1));
     let cases = [

@@ -283,7 +283,9 @@ fn a_million_steps_cost_nothing_before_they_are_performed() {
     let model = ScriptedModel::parse("x.toml", script).unwrap();
     let request = ModelRequest {
         purpose: Purpose::Turn,
-        instructions: String::new(),
+        instructions: "".into(),
+        effort: None,
+        cache_key: "".into(),
         messages: Vec::new(),
         tools: [].into(),
     };

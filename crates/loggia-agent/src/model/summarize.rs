@@ -96,13 +96,15 @@ fn shortened(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use loggia_core::{CallFailure, Content, Output};
+    use loggia_core::{CallFailure, Output};
+
+    use crate::model::UserMessage;
     use serde_json::json;
 
     use super::*;
 
     fn asked(text: &str) -> Message {
-        Message::User(Content::text(text).into())
+        Message::User(UserMessage::text(text))
     }
 
     fn call(tool: &str, input: Value, outcome: CallOutcome) -> PastCall {
@@ -121,8 +123,13 @@ mod tests {
                     call("write_file", json!({ "path": "a.txt" }), wrote),
                     call("run_shell_command", json!({ "command": "make" }), failed),
                 ],
+                ..Reply::default()
             }),
-            Message::Reply(Reply { text: "It failed.".into(), calls: Vec::new() }),
+            Message::Reply(Reply {
+                text: "It failed.".into(),
+                calls: Vec::new(),
+                ..Reply::default()
+            }),
             asked("the request for a summary"),
         ]
     }
@@ -151,7 +158,7 @@ mod tests {
         let mut summary = String::new();
         for round in 0..400 {
             let text = format!("{round} {}", "wörter ".repeat(200));
-            let said = Reply { text: text.clone(), calls: Vec::new() };
+            let said = Reply { text: text.clone(), calls: Vec::new(), ..Reply::default() };
             let messages =
                 [Message::Summary(summary), asked(&text), Message::Reply(said), asked("sum up")];
             summary = summarize(&messages);

@@ -190,6 +190,7 @@ impl Fixture {
         };
         let settings = Settings {
             model: ModelName("offline".into()),
+            effort: None,
             mode: Mode::All,
             rules: Vec::new(),
             tools: None,

@@ -39,7 +39,9 @@ async fn talk(summary: &str) -> Talk {
 async fn compactions(talk: &Talk) -> Vec<(Seq, String, bool)> {
     let log = talk.log().await;
     let compaction = |event: Event| match event {
-        Event::ContextCompacted { upto, summary, automatic } => Some((upto, summary, automatic)),
+        Event::ContextCompacted { upto, summary, automatic, .. } => {
+            Some((upto, summary, automatic))
+        }
         _ => None,
     };
     log.into_iter().filter_map(compaction).collect()
@@ -48,7 +50,7 @@ async fn compactions(talk: &Talk) -> Vec<(Seq, String, bool)> {
 async fn notices(talk: &Talk, wanted: Level) -> Vec<String> {
     let log = talk.log().await;
     let notice = |event: Event| match event {
-        Event::NoticeRaised { level, text } if level == wanted => Some(text),
+        Event::NoticeRaised { level, text, .. } if level == wanted => Some(text),
         _ => None,
     };
     log.into_iter().filter_map(notice).collect()

@@ -65,6 +65,7 @@ impl Talk {
             workspace: Workspace::Local { path: path_text(directory.path().join("w")) },
             settings: Settings {
                 model: ModelName(model.into()),
+                effort: None,
                 mode,
                 rules: Vec::new(),
                 tools,

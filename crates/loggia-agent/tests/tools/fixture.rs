@@ -51,7 +51,8 @@ async fn one_call(tools: Toolbox, turn: Turn) -> Result<(), TurnOver> {
     let preview = match tool.preview(&input, &workspace).await {
         Ok(preview) => preview,
         Err(ToolError::Failed(failure)) => {
-            turn.invalid(&message, name, input, CallOutcome::Failed { failure }).await?;
+            turn.invalid(turn.call(), &message, name, input, CallOutcome::Failed { failure })
+                .await?;
             return Ok(());
         }
         Err(ToolError::Stopped) => return Err(TurnOver::Stopped),
@@ -124,6 +125,7 @@ impl Fixture {
             workspace: loggia_core::Workspace::Local { path: root.to_str().unwrap().to_owned() },
             settings: Settings {
                 model: ModelName("offline".into()),
+                effort: None,
                 mode,
                 rules: Vec::new(),
                 tools: None,

@@ -246,7 +246,7 @@ proptest! {
         for envelope in &world.log {
             session.apply(envelope);
             witness.read(envelope).map_err(TestCaseError::fail)?;
-            if let Event::ContextCompacted { upto, summary, automatic } = &envelope.event {
+            if let Event::ContextCompacted { upto, summary, automatic, .. } = &envelope.event {
                 let began = session.turn().map(|turn| turn.started);
                 let kept = if *automatic { began } else { Some(envelope.seq) };
                 prop_assert_eq!(Some(upto.next()), kept);
@@ -307,7 +307,7 @@ proptest! {
             seq: Seq(numbered.len() as u64 + 1),
             at: Millis(0),
             origin: Origin::system(),
-            event: Event::NoticeRaised { level: Level::Info, text: "the end".into() },
+            event: Event::NoticeRaised { level: Level::Info, text: "the end".into(), wait: None },
         };
         let all: Vec<&Envelope> = numbered.iter().map(|(_, it)| it).chain([&last]).collect();
         let known: Vec<&Envelope> =
@@ -565,8 +565,10 @@ fn a_summary_is_bounded() {
     let mut world = opened();
     world.submit(client(0), prompt("prompt")).unwrap();
     let turn = world.session.turn().unwrap().id.clone();
-    let report =
-        loggia_core::Report::Compact { summary: "ä".repeat(SUMMARY_LIMIT), automatic: false };
+    let report = loggia_core::Report::Compact {
+        summary: "ä".repeat(SUMMARY_LIMIT),
+        reach: loggia_core::CompactReach::Everything,
+    };
     world.submit(Origin::agent(), Command::Report { turn, report }).unwrap();
     assert_eq!(world.session.compacted().unwrap().summary.len(), SUMMARY_LIMIT);
 }

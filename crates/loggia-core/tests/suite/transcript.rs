@@ -34,7 +34,7 @@ fn words<'a>(cells: impl IntoIterator<Item = &'a loggia_core::Cell>) -> Vec<Stri
     let word = |cell: &loggia_core::Cell| match &cell.body {
         CellBody::Prompt { text, withdrawn: true, .. } => format!("({text})"),
         CellBody::Prompt { text, queued: true, .. } => format!("{text}…"),
-        CellBody::Prompt { text, .. } | CellBody::Text { text } => text.clone(),
+        CellBody::Prompt { text, .. } | CellBody::Text { text, .. } => text.clone(),
         CellBody::TurnEnd { .. } => "end".to_owned(),
         other => panic!("{other:?}"),
     };

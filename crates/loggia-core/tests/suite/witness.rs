@@ -200,7 +200,11 @@ impl Witness {
                 law!(self.name.as_deref() != Some(name), "{seq} names what is called so already");
                 self.name = Some(name.clone());
             }
-            Event::PolicyAmended { .. } | Event::NoticeRaised { .. } | Event::Unknown => {}
+            Event::PolicyAmended { .. }
+            | Event::NoticeRaised { .. }
+            | Event::ModelRecord { .. }
+            | Event::ReplyDiscarded { .. }
+            | Event::Unknown => {}
         }
         Ok(())
     }

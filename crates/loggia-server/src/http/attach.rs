@@ -3,6 +3,7 @@
 //! The messages are defined in [`loggia_wire::attach`]. Events are read by cursor, so a terminal that does not read its
 //! socket delays no other client.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures::stream::SplitSink;
@@ -115,7 +116,11 @@ impl Updates<'_> {
                         }
                         for envelope in events.iter() {
                             after = envelope.seq;
-                            let update = Update::Event { envelope: envelope.clone() };
+                            let envelope = match envelope.public() {
+                                Cow::Borrowed(_) => envelope.clone(),
+                                Cow::Owned(public) => Arc::new(public),
+                            };
+                            let update = Update::Event { envelope };
                             let words = serde_json::to_string(&update).unwrap_or_default();
                             let parts = [words.into()];
                             let sending = async {

@@ -99,7 +99,7 @@ pub async fn session_of(store: &dyn Store, name: &str, events: usize) -> Session
         settings: client::settings(Mode::Ask),
         agent: loggia_core::AgentName("bench".into()),
     };
-    let line = |_| Event::NoticeRaised { level: Level::Info, text: LINE.into() };
+    let line = |_| Event::NoticeRaised { level: Level::Info, text: LINE.into(), wait: None };
     let all = [opened].into_iter().chain((1..events).map(line));
     let all: Vec<_> = (1..).zip(all).map(|(seq, event)| envelope(seq, event)).collect();
     for batch in all.chunks(1_000) {

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 
 fn event(seq: u64, length: usize) -> Arc<Envelope> {
-    let event = Event::NoticeRaised { level: Level::Info, text: "x".repeat(length) };
+    let event = Event::NoticeRaised { level: Level::Info, text: "x".repeat(length), wait: None };
     Arc::new(Envelope { seq: Seq(seq), at: Millis(0), origin: Origin::system(), event })
 }
 

@@ -391,7 +391,7 @@ async fn a_panic_in_the_agent_ends_its_turn_only() {
         panic!("it did not fail:\n{}", client::transcript(reader.seen()));
     };
     assert!(message.contains("boom"), "{message}");
-    let said = |event: &Event| matches!(event, Event::NoticeRaised { level: Level::Error, text } if text.contains("boom"));
+    let said = |event: &Event| matches!(event, Event::NoticeRaised { level: Level::Error, text, .. } if text.contains("boom"));
     assert!(reader.seen().iter().any(|envelope| said(&envelope.event)));
     client::prompt(&handle, "two").await.unwrap();
     assert_eq!(reader.until_over().await, TurnOutcome::Completed);

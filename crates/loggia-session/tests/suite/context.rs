@@ -24,7 +24,7 @@ impl Agent for Reader {
                 return turn.compact(summary).await;
             }
             if let Some(summary) = text.strip_prefix("by itself ") {
-                turn.compact_earlier(summary).await?;
+                turn.compact_now(summary, loggia_core::CompactReach::EarlierTurns).await?;
                 // Every reader can see the summary before it is used.
                 let seen = turn.history().await?;
                 let compacted = |event: &Event| matches!(event, Event::ContextCompacted { .. });
@@ -96,7 +96,7 @@ async fn a_turn_that_begins_with_a_summary_is_read_by_the_next_one() {
         assert_eq!(reader.until_over().await, loggia_core::TurnOutcome::Completed);
     }
     let compacted = reader.seen().iter().find_map(|envelope| match &envelope.event {
-        Event::ContextCompacted { upto, summary, automatic: true } => {
+        Event::ContextCompacted { upto, summary, automatic: true, .. } => {
             Some((upto.next(), summary.clone()))
         }
         _ => None,

@@ -1,6 +1,6 @@
 //! Prompts, thoughts, notices and turn ends.
 
-use loggia_core::{Level, Origin, Surface, TurnOutcome};
+use loggia_core::{Cell, CellBody, Level, Origin, Surface, TurnOutcome};
 use ratatui::text::{Line, Span};
 
 use super::{CellContext, Keep};
@@ -75,6 +75,13 @@ pub fn thought(subject: &str, text: &str, context: &CellContext<'_>) -> Vec<Line
         (false, false) => format!("{subject}: {}", one_line(start)),
     };
     vec![context.line(&[mark, Span::styled(head, theme.thought)])]
+}
+
+/// A text that broke off. Its thoughts are not mentioned.
+pub fn discarded(cell: &Cell, context: &CellContext<'_>) -> Vec<Line<'static>> {
+    let CellBody::Text { .. } = &cell.body else { return Vec::new() };
+    let text = "The reply above broke off and does not count.";
+    context.paragraph(text, context.theme.dim, &Margin::hanging("⊘ ", context.theme.dim))
 }
 
 pub fn notice(level: Level, text: &str, context: &CellContext<'_>) -> Vec<Line<'static>> {

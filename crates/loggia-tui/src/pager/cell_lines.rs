@@ -29,7 +29,7 @@ pub struct Growing {
 impl CellLines {
     pub fn new(cell: &Cell, context: &CellContext<'_>) -> Self {
         match &cell.body {
-            CellBody::Text { text } => {
+            CellBody::Text { text, discarded: false } => {
                 let markdown = StreamingMarkdown::new(
                     context.width,
                     context.theme.clone(),
@@ -52,7 +52,9 @@ impl CellLines {
     /// Appends the new text of the cell. False if it changed in another way.
     pub fn grow(&mut self, cell: &Cell, context: &CellContext<'_>) -> bool {
         match (self, &cell.body) {
-            (CellLines::Growing(growing), CellBody::Text { text }) => growing.grow(text, context),
+            (CellLines::Growing(growing), CellBody::Text { text, discarded: false }) => {
+                growing.grow(text, context)
+            }
             _ => false,
         }
     }
@@ -107,7 +109,9 @@ impl Growing {
 pub fn fingerprint(cell: &Cell, now: Millis, frame: usize) -> u64 {
     let mut hasher = DefaultHasher::new();
     match &cell.body {
-        CellBody::Text { text } | CellBody::Thought { text, .. } => text.len().hash(&mut hasher),
+        CellBody::Text { text, discarded } | CellBody::Thought { text, discarded, .. } => {
+            (text.len(), discarded).hash(&mut hasher);
+        }
         CellBody::Prompt { queued, withdrawn, .. } => (queued, withdrawn).hash(&mut hasher),
         CellBody::Call(call) => {
             call.state.hash(&mut hasher);
@@ -129,7 +133,7 @@ pub fn fingerprint(cell: &Cell, now: Millis, frame: usize) -> u64 {
 pub fn estimate(cell: &Cell, width: usize) -> usize {
     let lines = |bytes: usize| bytes / width.clamp(20, 60) + 1;
     1 + match &cell.body {
-        CellBody::Text { text } => lines(text.len()),
+        CellBody::Text { text, .. } => lines(text.len()),
         CellBody::Prompt { text, .. } => lines(text.len()).min(13),
         CellBody::Thought { .. } => 1,
         CellBody::Plan { steps } => steps.len() + 1,

@@ -80,8 +80,8 @@ fn sources(cell: &Cell, visit: &mut impl FnMut(&str)) {
             visit("[A2A] [ACP] [web] [CLI] (queued) (withdrawn)");
             visit(text);
         }
-        CellBody::Text { text } => visit(text),
-        CellBody::Thought { subject, text } => {
+        CellBody::Text { text, .. } => visit(text),
+        CellBody::Thought { subject, text, .. } => {
             visit(subject);
             visit(text);
         }

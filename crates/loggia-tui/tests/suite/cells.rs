@@ -74,7 +74,11 @@ fn text_is_markdown() {
 #[test]
 fn thoughts_are_one_line_until_opened() {
     let thought = |subject: &str, text: &str| {
-        cell(CellBody::Thought { subject: subject.to_owned(), text: text.to_owned() })
+        cell(CellBody::Thought {
+            subject: subject.to_owned(),
+            text: text.to_owned(),
+            discarded: false,
+        })
     };
     let cells = [
         (

@@ -16,7 +16,7 @@ pub fn from(origin: Origin, body: CellBody) -> Cell {
 }
 
 pub fn text(text: &str) -> Cell {
-    cell(CellBody::Text { text: text.to_owned() })
+    cell(CellBody::Text { text: text.to_owned(), discarded: false })
 }
 
 pub fn shell(command: &str) -> CallCell {
@@ -119,8 +119,12 @@ pub fn any_cell() -> impl Strategy<Value = Cell> {
     let body = prop_oneof![
         (nasty(), any::<bool>(), any::<bool>())
             .prop_map(|(text, queued, withdrawn)| CellBody::Prompt { text, queued, withdrawn }),
-        nasty().prop_map(|text| CellBody::Text { text }),
-        (nasty(), nasty()).prop_map(|(subject, text)| CellBody::Thought { subject, text }),
+        nasty().prop_map(|text| CellBody::Text { text, discarded: false }),
+        (nasty(), nasty()).prop_map(|(subject, text)| CellBody::Thought {
+            subject,
+            text,
+            discarded: false
+        }),
         steps.prop_map(|steps| CellBody::Plan { steps }),
         prop::collection::vec(source, 0..4).prop_map(|sources| CellBody::Sources { sources }),
         (level, nasty()).prop_map(|(level, text)| CellBody::Notice { level, text }),

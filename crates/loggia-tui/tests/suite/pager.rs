@@ -103,7 +103,11 @@ fn the_focus_walks_over_the_cells() {
     let cells = vec![
         text("first"),
         cell(CellBody::TurnEnd { outcome: loggia_core::TurnOutcome::Completed }),
-        cell(CellBody::Thought { subject: "Why".into(), text: "one\n\ntwo".into() }),
+        cell(CellBody::Thought {
+            subject: "Why".into(),
+            text: "one\n\ntwo".into(),
+            discarded: false,
+        }),
     ];
     let mut screen = Screen::new(30, 10);
     screen.rows(&cells);
@@ -144,8 +148,11 @@ fn a_search_goes_around() {
 
 #[test]
 fn matches_are_marked_and_expanded() {
-    let thought =
-        CellBody::Thought { subject: "Plan".into(), text: "line one\n\nthe needle is here".into() };
+    let thought = CellBody::Thought {
+        subject: "Plan".into(),
+        text: "line one\n\nthe needle is here".into(),
+        discarded: false,
+    };
     let mut cells = numbered(20);
     cells[3] = cell(thought);
     let mut screen = Screen::new(30, 6);

@@ -166,7 +166,16 @@ impl RandomInput<'_> {
         let mode = self.one_of(&[Mode::Ask, Mode::Edits, Mode::All, Mode::Plan]);
         let model = ModelName(self.text());
         let (unattended, limits) = (self.below(2) == 0, Default::default());
-        Settings { model, mode, rules: Vec::new(), tools: None, unattended, timeout: None, limits }
+        Settings {
+            model,
+            effort: None,
+            mode,
+            rules: Vec::new(),
+            tools: None,
+            unattended,
+            timeout: None,
+            limits,
+        }
     }
 
     pub fn event(&mut self) -> Event {
@@ -253,13 +262,18 @@ impl RandomInput<'_> {
             }
             19 => {
                 let level = self.one_of(&[Level::Info, Level::Warning, Level::Error]);
-                Event::NoticeRaised { level, text: self.text() }
+                Event::NoticeRaised { level, text: self.text(), wait: None }
             }
             21 => Event::SessionNamed { name: self.text() },
             20 => Event::SettingsChanged { settings: self.settings() },
             _ => {
                 let automatic = self.below(2) == 0;
-                Event::ContextCompacted { upto: Seq(1), summary: self.text(), automatic }
+                Event::ContextCompacted {
+                    upto: Seq(1),
+                    summary: self.text(),
+                    automatic,
+                    within_turn: false,
+                }
             }
         }
     }

@@ -186,7 +186,10 @@ fn perform(script: &mut Script, tasks: &mut Vec<TaskId>, action: &Action) {
             let _ = script.report(Report::Publish { artifact: report_piece(*append, *last) });
         }
         Action::Compact(summary) => {
-            let _ = script.report(Report::Compact { summary: summary.clone(), automatic: false });
+            let _ = script.report(Report::Compact {
+                summary: summary.clone(),
+                reach: loggia_core::CompactReach::Everything,
+            });
         }
         Action::NextReply => {
             script.next_reply();

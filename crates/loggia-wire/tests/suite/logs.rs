@@ -147,7 +147,7 @@ fn failed() -> Vec<Envelope> {
     let mut script = Script::new();
     script.prompt("Do it");
     let text = "the model does not answer; trying again in 1.0 s";
-    script.report(Report::Notice { level: Level::Warning, text: text.into() }).unwrap();
+    script.report(Report::Notice { level: Level::Warning, text: text.into(), wait: None }).unwrap();
     script.say("I will");
     script.finish_as(TurnOutcome::failed("the model's reply was cut off"));
     script.log

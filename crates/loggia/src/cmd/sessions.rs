@@ -209,7 +209,7 @@ async fn export(
             let mut lines = String::new();
             damage = read(store, id, |envelope| {
                 // An envelope was parsed from JSON, so serializing it cannot fail.
-                let line = serde_json::to_string(envelope).unwrap_or_default();
+                let line = serde_json::to_string(envelope.public().as_ref()).unwrap_or_default();
                 lines.push_str(&style::json_text(&line));
                 lines.push('\n');
             })
@@ -246,8 +246,11 @@ fn markdown(cell: &Cell) -> String {
             };
             format!("## [{}] {}{note}\n\n{text}\n\n", cell.origin.surface.label(), time(cell.at))
         }
-        CellBody::Text { text } => format!("{}\n\n", text.trim_end()),
-        CellBody::Thought { subject, text } => format!("> *{subject}*: {text}\n\n"),
+        CellBody::Text { discarded: true, .. } | CellBody::Thought { discarded: true, .. } => {
+            String::new()
+        }
+        CellBody::Text { text, .. } => format!("{}\n\n", text.trim_end()),
+        CellBody::Thought { subject, text, .. } => format!("> *{subject}*: {text}\n\n"),
         CellBody::Plan { steps } => {
             let mut plan = String::new();
             for step in steps {

@@ -22,7 +22,7 @@ fn model(machine: &Machine) -> String {
 /// The summaries of the only session: position, summarized position, text.
 fn summaries(machine: &Machine) -> Vec<(u64, u64, String)> {
     let summary = |envelope: &Envelope| match &envelope.event {
-        Event::ContextCompacted { upto, summary, automatic: true } => {
+        Event::ContextCompacted { upto, summary, automatic: true, .. } => {
             Some((envelope.seq.0, upto.0, summary.clone()))
         }
         _ => None,

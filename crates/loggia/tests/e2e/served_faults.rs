@@ -44,6 +44,7 @@ async fn long_session(machine: &Machine, lines: usize) -> String {
     let hub = Hub::new(store, Arc::new(Speaker), "test");
     let settings = Settings {
         model: ModelName("offline".into()),
+        effort: None,
         mode: Mode::Ask,
         rules: Vec::new(),
         tools: None,

@@ -258,7 +258,9 @@ impl World {
                 let model = ModelName("scripted".into());
                 Report::Usage { model, usage: *usage, window }
             }
-            ReportPick::Notice(text) => Report::Notice { level: Level::Info, text: text.clone() },
+            ReportPick::Notice(text) => {
+                Report::Notice { level: Level::Info, text: text.clone(), wait: None }
+            }
             ReportPick::Name(name) => {
                 Report::Name { name: loggia_core::SessionName::parse(name).unwrap() }
             }
@@ -286,7 +288,11 @@ impl World {
                 Report::End { call: self.call(call), outcome: outcome.clone() }
             }
             ReportPick::Compact(summary, automatic) => {
-                Report::Compact { summary: summary.clone(), automatic: *automatic }
+                let reach = match automatic {
+                    true => loggia_core::CompactReach::EarlierTurns,
+                    false => loggia_core::CompactReach::Everything,
+                };
+                Report::Compact { summary: summary.clone(), reach }
             }
             ReportPick::Expand(text) => Report::Expand {
                 command: "review".into(),
@@ -360,6 +366,7 @@ pub fn open(settings: Settings) -> Command {
 pub fn settings(mode: Mode, rules: Vec<Rule>) -> Settings {
     Settings {
         model: ModelName("scripted".into()),
+        effort: None,
         mode,
         rules,
         tools: None,

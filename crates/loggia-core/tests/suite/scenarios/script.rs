@@ -183,7 +183,7 @@ impl Script {
     }
 
     pub fn notice(&mut self, level: Level, text: &str) {
-        self.report(Report::Notice { level, text: text.to_owned() });
+        self.report(Report::Notice { level, text: text.to_owned(), wait: None });
     }
 
     pub fn publish(&mut self, name: &str, part: Part) {
@@ -193,17 +193,23 @@ impl Script {
     }
 
     pub fn compact(&mut self, summary: &str) {
-        self.report(Report::Compact { summary: summary.to_owned(), automatic: false });
+        self.report(Report::Compact {
+            summary: summary.to_owned(),
+            reach: loggia_core::CompactReach::Everything,
+        });
     }
 
     /// An automatic compaction as a turn begins.
     pub fn compact_earlier(&mut self, summary: &str) {
-        self.report(Report::Compact { summary: summary.to_owned(), automatic: true });
+        self.report(Report::Compact {
+            summary: summary.to_owned(),
+            reach: loggia_core::CompactReach::EarlierTurns,
+        });
         let text = format!(
             "Compacted by itself. A summary of {} bytes stands for 1 turn (9134 bytes) from now on.",
             summary.len()
         );
-        self.report(Report::Notice { level: Level::Info, text });
+        self.report(Report::Notice { level: Level::Info, text, wait: None });
     }
 
     pub fn expand(&mut self, command: &str, source: &str, text: &str) {
@@ -285,6 +291,7 @@ fn answer(call: &str, choice: &str, edit: Option<Edit>) -> Command {
 pub fn settings(mode: Mode, rules: Vec<Rule>) -> Settings {
     Settings {
         model: ModelName("scripted".into()),
+        effort: None,
         mode,
         rules,
         tools: None,

@@ -103,7 +103,11 @@ impl Agent {
         self.gone = true;
         let message = "internal error".to_owned();
         [
-            Doing::Report(Report::Notice { level: Level::Error, text: message.clone() }),
+            Doing::Report(Report::Notice {
+                level: Level::Error,
+                text: message.clone(),
+                wait: None,
+            }),
             Doing::Report(Report::Finish { outcome: TurnOutcome::failed(message) }),
         ]
     }
@@ -150,7 +154,7 @@ impl Agent {
             }
             9 => Report::Plan { steps: vec![PlanStep { text, state: StepState::InProgress }] },
             10 => Report::Cite { sources: vec![Source { title: text, uri: "file:a".into() }] },
-            11 => Report::Compact { summary: text, automatic: false },
+            11 => Report::Compact { summary: text, reach: loggia_core::CompactReach::Everything },
             12 => Report::Revoke { rule: "no-rule".into() },
             _ => {
                 let usage = Usage { input_tokens: 10, output_tokens: 2, ..Usage::default() };

@@ -204,5 +204,5 @@ pub fn settings(rng: &mut Rng) -> Settings {
         then: *rng.pick(&OnTimeout::ALL),
     });
     let model = ModelName("scripted".into());
-    Settings { model, mode, rules, tools: None, unattended, timeout, limits }
+    Settings { model, effort: None, mode, rules, tools: None, unattended, timeout, limits }
 }

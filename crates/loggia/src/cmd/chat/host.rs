@@ -339,7 +339,7 @@ async fn end_of(store: &dyn Store, session: &SessionId, head: Seq) -> Vec<String
     events.iter().for_each(|event| transcript.apply(event));
     let said = transcript.cells().iter().filter_map(|cell| match &cell.body {
         CellBody::Prompt { text, .. } => Some(format!("› {text}")),
-        CellBody::Text { text } => Some(text.clone()),
+        CellBody::Text { text, discarded: false } => Some(text.clone()),
         CellBody::Call(call) => Some(format!("• {}", call.title)),
         _ => None,
     });

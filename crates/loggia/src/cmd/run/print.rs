@@ -34,6 +34,8 @@ pub struct Printer {
     text: String,
     /// The message of the last text.
     last_message: Option<MessageId>,
+    /// Where its text begins in `text`.
+    message_start: usize,
     calls: Vec<Value>,
     usage: Usage,
 }
@@ -50,6 +52,7 @@ impl Printer {
             mid_line: false,
             text: String::new(),
             last_message: None,
+            message_start: 0,
             calls: Vec::new(),
             usage: Usage::default(),
         }
@@ -76,7 +79,7 @@ impl Printer {
 
     pub fn event(&mut self, envelope: &Envelope) -> anyhow::Result<()> {
         if self.format == OutputFormat::StreamJson {
-            let mut line = serde_json::to_value(envelope)?;
+            let mut line = serde_json::to_value(envelope.public().as_ref())?;
             if let Some(object) = line.as_object_mut() {
                 object.insert("type".into(), "event".into());
             }
@@ -85,6 +88,9 @@ impl Printer {
         match &envelope.event {
             Event::TextAppended { message, text, .. } => {
                 let is_new = self.last_message.replace(message.clone()).as_ref() != Some(message);
+                if is_new {
+                    self.message_start = self.text.len();
+                }
                 if is_new && !self.text.is_empty() && !self.text.ends_with('\n') {
                     self.text.push('\n');
                 }
@@ -126,7 +132,7 @@ impl Printer {
                 let text = printable(&Event::expansion(command, source, text));
                 self.print_action(&self.style.dim(&text))?;
             }
-            Event::ReplyDiscarded { .. } => self.discard()?,
+            Event::ReplyDiscarded { message, .. } => self.discard(message)?,
             Event::NoticeRaised { level, text, .. } => {
                 let text = printable(text);
                 self.print_action(&match level {
@@ -142,6 +148,16 @@ impl Printer {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Takes back the text of a reply that broke off. What is printed stays.
+    fn discard(&mut self, message: &MessageId) -> anyhow::Result<()> {
+        if self.last_message.as_ref() != Some(message) {
+            return Ok(());
+        }
+        self.text.truncate(self.message_start);
+        self.last_message = None;
+        self.print_action(&self.style.dim("the reply above broke off and does not count"))
     }
 
     fn print_text(&mut self, text: &str) -> anyhow::Result<()> {
