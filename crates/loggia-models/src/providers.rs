@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures::StreamExt;
-use futures::stream;
+use futures::future::join_all;
+use futures::stream::{self, StreamExt};
 
 pub use built_in::{BEARER, BUILT_IN, BuiltIn, built_in, secret_variables};
 use cache::CachedList;
@@ -491,10 +491,11 @@ impl Providers {
     ) -> Result<Vec<ModelFacts>, ModelError> {
         let mut models = client.models(protocol).await?;
         if provider.kind() == Kind::Ollama {
-            let described = stream::iter(models.into_iter().take(DESCRIBED)).map(|facts| async {
-                describe(client, protocol, &facts.id).await.unwrap_or(facts)
-            });
-            models = described.buffered(AT_ONCE).collect().await;
+            let named = models.into_iter().take(DESCRIBED);
+            let described: Vec<_> = named
+                .map(|facts| async { describe(client, protocol, &facts.id).await.unwrap_or(facts) })
+                .collect();
+            models = stream::iter(described).buffered(AT_ONCE).collect().await;
         }
         models.sort_by(|one, other| one.id.cmp(&other.id));
         models.dedup_by(|one, other| one.id == other.id);
@@ -510,22 +511,29 @@ impl Providers {
         Ok(models)
     }
 
+    /// The models of a provider in the shipped table.
+    pub fn shipped(&self, provider: &str) -> Vec<ModelFacts> {
+        let vendor = self.get(provider).and_then(ProviderConfig::vendor);
+        vendor.map(catalog::models).unwrap_or_default()
+    }
+
     /// The names of servers on this machine that answer now, each with the full name of one model.
     pub async fn local_servers(&self) -> Vec<(String, String)> {
         let local = ["ollama", "llamacpp"].into_iter().filter_map(|name| self.get(name));
         let asked =
-            stream::iter(local.filter(|provider| provider.is_local())).map(|provider| async {
-                let listed = async {
-                    let protocol = provider.protocol().ok()?;
-                    let client = self.client(provider).await.ok()?;
-                    client.models(protocol.as_ref()).await.ok()
-                };
-                let models = tokio::time::timeout(PROBE_TIME, listed).await.ok().flatten()?;
-                let first = models.into_iter().next()?;
-                Some((provider.name.clone(), format!("{}/{}", provider.name, first.id)))
-            });
-        let answered: Vec<Option<(String, String)>> = asked.buffered(AT_ONCE).collect().await;
-        answered.into_iter().flatten().collect()
+            local.filter(|provider| provider.is_local()).map(|provider| self.probe(provider));
+        join_all(asked).await.into_iter().flatten().collect()
+    }
+
+    async fn probe(&self, provider: &ProviderConfig) -> Option<(String, String)> {
+        let listed = async {
+            let protocol = provider.protocol().ok()?;
+            let client = self.client(provider).await.ok()?;
+            client.models(protocol.as_ref()).await.ok()
+        };
+        let models = tokio::time::timeout(PROBE_TIME, listed).await.ok().flatten()?;
+        let first = models.into_iter().next()?;
+        Some((provider.name.clone(), format!("{}/{}", provider.name, first.id)))
     }
 }
 

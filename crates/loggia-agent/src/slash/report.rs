@@ -58,7 +58,7 @@ fn describe_access(access: Access) -> &'static str {
 }
 
 pub async fn stats(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
-    let model = agent.open_model(turn)?;
+    let model = agent.open_model(turn).await?;
     let conversation = native::conversation(turn, model.as_ref()).await?;
     let memory = agent.memory(&agent.open_workspace(turn)?).await?;
     let instructions = instructions::with_memory(&model.name(), &memory).len();
