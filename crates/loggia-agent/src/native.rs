@@ -4,7 +4,7 @@
 mod calls;
 mod reply;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use loggia_core::{
     CallFailure, CallId, CallOutcome, Content, CustomCommands, Level, Part, Prices, SHELL_TOOL,
     Slash, Stop,
 };
+use loggia_models::Providers;
 use loggia_session::{Agent, Denied, Turn, TurnOver};
 use serde_json::{Value, json};
 
@@ -41,6 +42,7 @@ pub struct NativeAgent {
     tools: Toolbox,
     /// The directory for relative paths in a model's name.
     base: PathBuf,
+    providers: Providers,
     /// The file with the user's own notes.
     user_memory: Option<PathBuf>,
     /// No memory file above this directory is read.
@@ -59,6 +61,7 @@ impl NativeAgent {
         Self {
             tools,
             base,
+            providers: Providers::default(),
             user_memory: None,
             home: None,
             commands: None,
@@ -130,10 +133,24 @@ impl NativeAgent {
         listed.map_err(|error| TurnOver::Failed(format!("commands cannot be read: {error}")))
     }
 
-    /// The turn's model. Blocks on the file system.
-    pub(crate) fn open_model(&self, turn: &Turn) -> Result<Arc<dyn Model>, TurnOver> {
+    /// The providers of the models that are not built in.
+    #[must_use]
+    pub fn with_providers(self, providers: Providers) -> Self {
+        Self { providers, ..self }
+    }
+
+    pub(crate) fn providers(&self) -> &Providers {
+        &self.providers
+    }
+
+    pub(crate) fn base(&self) -> &Path {
+        &self.base
+    }
+
+    /// The turn's model. Blocks on the file system if it is a script.
+    pub(crate) async fn open_model(&self, turn: &Turn) -> Result<Arc<dyn Model>, TurnOver> {
         let name = &turn.context().settings.model.0;
-        let model = registry::open(name, &self.base);
+        let model = registry::open(name, &self.base, &self.providers).await;
         model.map_err(|error| TurnOver::Failed(error.to_string()))
     }
 
@@ -237,7 +254,7 @@ impl NativeAgent {
                 SlashResult::Prompt(expanded) => expanded,
             };
         }
-        let model = self.open_model(turn)?;
+        let model = self.open_model(turn).await?;
         let workspace = self.open_workspace(turn)?;
         // An expansion in this run has already resumed the open calls.
         let resumed = expanded.as_ref().is_some_and(|expanded| expanded.in_this_run);

@@ -49,7 +49,7 @@ fn describe_access(access: Access) -> &'static str {
 }
 
 pub async fn stats(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
-    let model = agent.open_model(turn)?;
+    let model = agent.open_model(turn).await?;
     let conversation = native::conversation(turn, model.as_ref()).await?;
     let surroundings = agent.surroundings(turn, &agent.open_workspace(turn)?).await?;
     let instructions = instructions::with_memory(&model.name(), &surroundings.memory).len();
