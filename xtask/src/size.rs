@@ -1,6 +1,6 @@
 //! `cargo xtask size`: lines, comments, files and locks of the product, for docs/contributing/size.md.
 //!
-//! The product is the Rust code in `src` of each crate, without unit tests and without loggia-testkit.
+//! The product is the Rust code in `src` of each crate, without unit tests and without the crates that only tests use.
 
 use std::collections::BTreeMap;
 use std::ops::AddAssign;
@@ -9,6 +9,8 @@ use std::path::Path;
 use anyhow::Context;
 
 use crate::step;
+
+const TEST_CRATES: &[&str] = &["loggia-testkit", "loggia-fake-vendors"];
 
 #[derive(Default, Clone, Copy, Debug, PartialEq, Eq)]
 struct Size {
@@ -33,7 +35,7 @@ pub fn run() -> anyhow::Result<()> {
     for entry in std::fs::read_dir(step::root().join("crates")).context("cannot read crates")? {
         let path = entry?.path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name != "loggia-testkit" && path.join("src").is_dir() {
+        if !TEST_CRATES.contains(&name.as_str()) && path.join("src").is_dir() {
             sizes.insert(name, measure(&path.join("src"))?);
         }
     }

@@ -318,8 +318,13 @@ async fn deltas_say_what_the_reply_says() {
     assert_eq!(*text, Delta::Text("Ok.".to_owned()));
     assert_eq!((tool.as_str(), input), ("get_weather", &Ok(json!({ "city": "Rom" }))));
     assert!(item.is_some());
-    let counted =
-        Usage { input_tokens: 1000, cached_tokens: 600, output_tokens: 50, thought_tokens: 5 };
+    let counted = Usage {
+        input_tokens: 1000,
+        cached_tokens: 600,
+        output_tokens: 50,
+        thought_tokens: 5,
+        ..Usage::default()
+    };
     assert_eq!(*usage, Delta::Usage(counted));
     assert_eq!(*stop, Delta::Stop(Stop::Finished));
 }

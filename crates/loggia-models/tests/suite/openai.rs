@@ -204,6 +204,7 @@ async fn a_reply_is_read() {
             output_tokens: 50,
             thought_tokens: 8,
             cached_tokens: 1024,
+            ..Usage::default()
         }),
         Delta::Stop(Stop::Finished),
     ];

@@ -91,7 +91,7 @@ async fn a_reply_is_read_in_order() {
     let [.., Delta::Usage(usage), Delta::Stop(Stop::Finished)] = deltas.as_slice() else {
         panic!("{deltas:?}");
     };
-    let Usage { input_tokens, output_tokens, cached_tokens, thought_tokens } = *usage;
+    let Usage { input_tokens, output_tokens, cached_tokens, thought_tokens, .. } = *usage;
     assert_eq!((input_tokens, output_tokens, cached_tokens, thought_tokens), (100, 9, 80, 9));
 }
 
