@@ -139,5 +139,7 @@ mod trusting;
 mod tui;
 #[path = "e2e/unanswered.rs"]
 mod unanswered;
+#[path = "e2e/vendors.rs"]
+mod vendors;
 #[path = "e2e/workspace_faults.rs"]
 mod workspace_faults;
