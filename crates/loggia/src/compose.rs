@@ -336,18 +336,21 @@ impl App {
             return Vec::new();
         }
         let running = self.providers(config).local_servers().await;
-        let other = match running.first() {
-            Some((server, model)) => {
-                format!("use {server} on this machine: `--model {model}`")
+        let next = match running.first() {
+            Some((_, model)) => {
+                format!(
+                    "For a model: `--model {model}` on this machine, or `loggia keys set anthropic`."
+                )
             }
-            None => "choose one with `--model PROVIDER/MODEL` (`loggia models`)".to_owned(),
+            None => {
+                "For a model: `loggia keys set anthropic`, or `--model NAME` (`loggia models`)."
+                    .to_owned()
+            }
         };
         vec![
-            "this is the offline demo, which knows a few commands and no language: no model has a key."
+            "this is the offline demo: it follows steps such as `say hi` and knows no language"
                 .to_owned(),
-            format!(
-                "To get a model, run `loggia keys set anthropic` (or openai, gemini), or {other}."
-            ),
+            next,
         ]
     }
 

@@ -135,7 +135,7 @@ fn a_key_is_typed_without_being_shown() {
     let words: Vec<&str> =
         words.into_iter().chain([Machine::program().to_str().unwrap()]).collect();
     let mut terminal = Person::starts(&machine, &words, &[("PATH", "/usr/bin:/bin")]);
-    terminal.sees("it is not shown): ").types(&format!("{KEY}\r")).sees("end");
+    terminal.sees("it is not shown): ").types(&format!("{KEY}\r"));
     let (_, shown) = terminal.leaves();
     assert!(!shown.contains(KEY) && shown.contains(" echo "), "{shown}");
     let stored = std::fs::read_to_string(machine.home().join("config/keys.toml")).unwrap();
@@ -143,7 +143,7 @@ fn a_key_is_typed_without_being_shown() {
 }
 
 /// The agent's commands, the log, the export, errors and the process list contain no key.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_reaches_its_provider_and_nothing_else() {
     let (machine, fakes) = (Machine::new(), fakes().await);
     machine.configure(&format!(
@@ -192,7 +192,7 @@ async fn a_key_reaches_its_provider_and_nothing_else() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_variable_with_a_key_cannot_be_passed_to_commands() {
     let (machine, fakes) = (Machine::new(), fakes().await);
     machine.configure("shell.pass_env = ['ANTHROPIC_API_KEY']\n");
@@ -211,7 +211,7 @@ async fn a_variable_with_a_key_cannot_be_passed_to_commands() {
 }
 
 /// Trusted or not, a project sends nobody's key elsewhere.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_project_cannot_redirect_a_provider() {
     let (machine, fakes, thief) = (Machine::new(), fakes().await, fakes().await);
     let file = format!(
@@ -231,7 +231,7 @@ async fn a_project_cannot_redirect_a_provider() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn models_are_listed_with_their_window_price_and_key() {
     let (machine, fakes) = (Machine::new(), fakes().await);
     let listed = ran(with_key(&machine, &fakes, &["models", "anthropic"]));
@@ -257,7 +257,7 @@ async fn models_are_listed_with_their_window_price_and_key() {
     assert!(wrong.err.contains("did you mean `anthropic`?"), "{}", wrong.err);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn without_a_key_two_lines_say_how_to_get_a_model() {
     let (machine, fakes) = (Machine::new(), fakes().await);
     let hint = "this is the offline demo";
@@ -281,10 +281,10 @@ async fn without_a_key_two_lines_say_how_to_get_a_model() {
     assert!(!machine.run(&["run", "say hi"]).err.contains(hint));
     machine.configure("");
     let mut screen = Screen::open(&machine, &[]);
-    screen.sees(hint).types("/quit\r").sees("code 0");
+    screen.sees(hint).sees("? help").types("/quit\r").sees("code 0");
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn wrong_models_are_refused_before_anything_starts() {
     let (machine, fakes) = (Machine::new(), fakes().await);
     for (model, why) in [
@@ -304,7 +304,7 @@ async fn wrong_models_are_refused_before_anything_starts() {
     assert!(machine.sessions().is_empty());
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn a_resumed_session_keeps_its_model_effort_and_mode() {
     let (machine, fakes) = (Machine::new(), fakes().await);
     let run = |arguments: &[&str]| {
@@ -343,7 +343,7 @@ async fn a_resumed_session_keeps_its_model_effort_and_mode() {
     assert!(without.err.contains("it continues with offline"), "{}", without.err);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn slash_commands_change_the_model_and_the_effort_of_the_session() {
     let (machine, fakes) = (Machine::new(), fakes().await);
     let run = |prompt: &str| ran(with_key(&machine, &fakes, &["run", "--continue", prompt]));
@@ -364,13 +364,13 @@ async fn slash_commands_change_the_model_and_the_effort_of_the_session() {
     assert_eq!(settings(&machine).effort, None);
     // Any screen.
     let mut screen = Screen::open(&machine, &["--continue", "--model", "offline"]);
-    screen.types("/effort max\r").sees("The effort is max").types("/model ofline\r");
+    screen.sees("? help").types("/effort max\r").sees("The effort is max").types("/model ofline\r");
     screen.sees("did you mean `offline`?").types("/quit\r").sees("code 0");
     assert_eq!(settings(&machine).effort, Some(Effort::Max));
 }
 
 /// Over A2A: in the settings of the first message, and as a slash command.
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread")]
 async fn clients_choose_the_model_of_their_session() {
     let (machine, fakes) = (Machine::new(), fakes().await);
     let mut command = with_key(&machine, &fakes, &["serve", "--port", "0", "--model", "offline"]);
