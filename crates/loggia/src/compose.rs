@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use loggia_agent::model::registry;
+use loggia_agent::model::{registry, scripted};
 use loggia_agent::tool::{self, ToolConfig, ToolSpec, Toolbox};
 use loggia_agent::workspace::ReservedDirs;
 use loggia_agent::{CommandFiles, CompactAt, NativeAgent};
@@ -18,7 +18,7 @@ use loggia_models::Providers;
 use loggia_server::auth::Clients;
 use loggia_server::hook::PromptHook;
 use loggia_server::hook::process::HookProgram;
-use loggia_server::state::CommandSource;
+use loggia_server::state::{CommandSource, ModelCheck};
 use loggia_session::{Hub, Listed, Listing, NewSession, SessionHandle, Store, StoreError};
 use loggia_store::SqliteStore;
 use loggia_wire::card::Skill;
@@ -310,6 +310,17 @@ impl App {
     pub fn find_key(&self, provider: &str, config: &Config) -> Option<FoundKey> {
         let user = config.providers.get(provider);
         models::find_key(provider, user, &self.environment, &config.stored_keys)
+    }
+
+    /// Whether a client may have a model. Scripts are files of this machine, so they are not for clients.
+    pub fn model_check(&self, config: &Config) -> ModelCheck {
+        let (providers, directory) = (self.providers(config), self.workspace.clone());
+        Arc::new(move |name: &str| {
+            if name.trim_start().starts_with(scripted::PREFIX) {
+                return Err("a client cannot choose a script as its model".to_owned());
+            }
+            registry::check(name, &directory, &providers).map_err(|error| error.to_string())
+        })
     }
 
     /// Fails if the configured model cannot be opened. No network. Blocks on the file system.

@@ -71,8 +71,7 @@ fn a_key_comes_from_the_environment_or_the_file_and_has_its_header() {
 fn the_first_provider_with_a_key_is_the_default() {
     let model = |variables: &[(&str, &str)], stored: &[(&str, &str)]| {
         let config = config(vec![], stored);
-        let found =
-            default_model(&config.providers, &environment(variables), &config.stored_keys);
+        let found = default_model(&config.providers, &environment(variables), &config.stored_keys);
         found.map(|(model, origin)| (model, origin.describe()))
     };
     assert_eq!(model(&[], &[]), None);
@@ -107,10 +106,8 @@ fn proxies_are_chosen_by_scheme_and_never_for_this_machine() {
 
 #[test]
 fn headers_of_the_vendors_variables_are_sent() {
-    let variables = [
-        ("OPENAI_ORG_ID", "org"),
-        ("OPENAI_CUSTOM_HEADERS", "X-One: 1\nnothing\nX-Two:  2 : 3"),
-    ];
+    let variables =
+        [("OPENAI_ORG_ID", "org"), ("OPENAI_CUSTOM_HEADERS", "X-One: 1\nnothing\nX-Two:  2 : 3")];
     let all = providers(&config(vec![], &[]), &environment(&variables), &paths());
     let headers = &all.get("openai").unwrap().headers;
     let headers: Vec<(&str, &str)> =

@@ -79,6 +79,8 @@ mod oauth_attacks;
 mod ownership;
 #[path = "e2e/pairing.rs"]
 mod pairing;
+#[path = "e2e/providers.rs"]
+mod providers;
 #[path = "e2e/push.rs"]
 mod push;
 #[path = "e2e/questions.rs"]
