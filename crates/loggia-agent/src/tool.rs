@@ -62,12 +62,18 @@ pub struct Preview {
     /// One line for lists: `write hello.txt`, `run cargo test`.
     pub title: String,
     pub details: Details,
+    /// No rule may allow the call: it would run more than the details show.
+    pub needs_person: bool,
 }
 
 impl Preview {
+    fn new(title: String, details: Details) -> Self {
+        Self { title, details, needs_person: false }
+    }
+
     /// For calls that the title describes completely.
     fn plain(title: String) -> Self {
-        Self { details: Details::Generic { text: title.clone() }, title }
+        Self::new(title.clone(), Details::Generic { text: title })
     }
 }
 

@@ -74,7 +74,8 @@ impl Workspace {
         if path.to_str().is_none() {
             return Err(gone("its path is not UTF-8".into()));
         }
-        let Some(reserved) = reserved.below(&path) else {
+        let unread = |error| gone(format!("Loggia's list of secret files cannot be read: {error}"));
+        let Some(reserved) = reserved.below(&path).map_err(unread)? else {
             return Err(gone("Loggia keeps its own files there, work in another directory".into()));
         };
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;

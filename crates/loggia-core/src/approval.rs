@@ -33,6 +33,11 @@ impl ChoiceId {
         self.0 != Self::CANCEL
     }
 
+    /// Whether a client that is not the owner may give this answer. Only the owner may add rules for the whole project.
+    pub fn is_for_guests(&self) -> bool {
+        self.known().and_then(KnownChoice::rule_lifetime) != Some(RuleLifetime::Project)
+    }
+
     /// None for an option of a question and for an id of a newer version.
     pub fn known(&self) -> Option<KnownChoice> {
         KnownChoice::from_id(&self.0)

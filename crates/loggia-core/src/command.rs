@@ -278,6 +278,8 @@ pub struct Proposal {
     pub access: Access,
     pub input: Value,
     pub details: Details,
+    /// No rule may allow it: it would run more than its details show.
+    pub needs_person: bool,
 }
 
 /// A command with its inputs from outside: time, origin and ids. They keep decisions pure.

@@ -69,10 +69,15 @@ impl Origin {
         self.guest()?.split(PRINCIPAL_SEPARATOR).next()
     }
 
+    /// Whether the owner has this name as a principal.
+    pub fn is_owner(principal: &str) -> bool {
+        principal.starts_with(LOCAL_PREFIX)
+    }
+
     /// The principal, unless it is the owner. The owner is the user who runs Loggia, at the terminal or
     /// through a local process without a credential.
     pub fn guest(&self) -> Option<&Arc<str>> {
-        self.principal.as_ref().filter(|principal| !principal.starts_with(LOCAL_PREFIX))
+        self.principal.as_ref().filter(|principal| !Self::is_owner(principal))
     }
 
     pub fn agent() -> Self {

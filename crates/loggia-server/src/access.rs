@@ -279,7 +279,7 @@ impl Server {
                 let new = NewSession { workspace, settings, agent };
                 let begun = self.hub.begin(new, caller.origin.clone());
                 let handle = self.in_session_runtime(begun).await.map_err(hub_error)?;
-                add_notices(&handle, notices).await?;
+                self.set_up(&handle, notices, asked, caller).await?;
                 return Ok(handle);
             }
         };
@@ -289,13 +289,28 @@ impl Server {
         };
         match Box::pin(self.create_named(&name, new, caller)).await? {
             Created::Now(handle) => {
-                add_notices(&handle, notices).await?;
+                self.set_up(&handle, notices, asked, caller).await?;
                 Ok(handle)
             }
             Created::Before(handle) => {
                 Box::pin(self.apply_to_existing(&handle, asked, caller)).await?;
                 Ok(handle)
             }
+        }
+    }
+
+    /// Completes a new session before its first message.
+    async fn set_up(
+        &self,
+        handle: &SessionHandle,
+        notices: Vec<String>,
+        asked: Option<&AgentSettings>,
+        caller: &Caller,
+    ) -> Result<(), WireError> {
+        add_notices(handle, notices).await?;
+        match asked {
+            Some(asked) => Box::pin(self.lower_mode(handle, asked, caller)).await,
+            None => Ok(()),
         }
     }
 

@@ -6,14 +6,14 @@ mod open_question;
 use std::time::Duration;
 
 use loggia_core::{
-    Cancel, Command, Question, Refusal, Seq, SessionId, TaskChoice, TaskId, TaskView,
+    Cancel, Command, Question, Refusal, Seq, Session, SessionId, TaskChoice, TaskId, TaskView,
 };
-use loggia_session::{Ack, HubError, SessionHandle};
-use loggia_wire::Subject;
+use loggia_session::{Ack, HubError, SessionHandle, hub};
 use loggia_wire::{
     Answer, Condition, DecodedRequest, Delivery, FrameId, HistoryLength, Intent, OpenTask, Prompt,
     TaskDetail, View, WireError,
 };
+use loggia_wire::{Subject, Subscription};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -23,7 +23,7 @@ use crate::hook::{HookResult, Passed};
 use crate::not_found::padded_since;
 use crate::required_scopes;
 use crate::state::{Caller, ServedSessions, Server, hub_error, submit_error};
-use crate::task_fold::fold_tasks;
+use crate::task_fold::{TaskFold, fold_tasks};
 
 pub(crate) use frames::StreamStart;
 pub use frames::TaskFrames;
@@ -83,6 +83,7 @@ impl Server {
         let asked = self.in_profile(asked, caller).await?;
         let streams = asked.is_stream();
         let DecodedRequest { view, intent } = asked;
+        let view = caller.reads(view);
         required_scopes::check(required_scopes::of_intent(&intent, streams), caller)?;
         if streams && !self.facts.streaming {
             return Err(Condition::StreamingNotSupported.into());
@@ -153,14 +154,30 @@ impl Server {
             Subject::Session(_) if !self.serves_many_sessions() => return Ok(None),
             Subject::Session(session) => (self.session(session, caller).await, None),
         };
-        let Ok(handle) = handle else { return Ok(None) };
         let many = self.serves_many_sessions();
-        let profile = move |session: &loggia_core::Session| {
-            let of_task = task.and_then(|task| session.profile_of(&task).map(str::to_owned));
+        let named = task.clone();
+        let profile = move |session: &Session| {
+            let of_task = named.and_then(|task| session.profile_of(&task).map(str::to_owned));
             let of_session = || session.profile().filter(|_| many).map(str::to_owned);
             of_task.or_else(of_session)
         };
-        handle.inspect(profile).await.map_err(submit_error)
+        match (handle, task) {
+            (Ok(handle), _) => handle.inspect(profile).await.map_err(submit_error),
+            (Err(error), Some(task)) if is_readable(&error) => {
+                let (id, mut session) = (self.located(&task).await?, Session::default());
+                let store = self.hub.store().as_ref();
+                let read = hub::fold(store, &id, |envelope| session.apply(envelope)).await;
+                read.map_err(|error| hub_error(HubError::Store(error)))?;
+                Ok(profile(&session))
+            }
+            (Err(_), _) => Ok(None),
+        }
+    }
+
+    /// The session of a task that its client may see.
+    async fn located(&self, task: &TaskId) -> Result<SessionId, WireError> {
+        let session = self.hub.locate(task).await.map_err(hub_error)?;
+        session.ok_or_else(|| Condition::TaskNotFound.into())
     }
 
     async fn open_task(
@@ -188,10 +205,8 @@ impl Server {
     ) -> Result<Reply, WireError> {
         let task = match self.session_of(task, caller).await {
             Ok(handle) => self.snapshot(&handle, view, task, shown, handle.head(), caller).await?,
-            // Another process has the session; the log can be read all the same.
-            Err(WireError::Condition(Condition::HeldElsewhere)) => {
-                let session = self.hub.locate(task).await.map_err(hub_error)?;
-                let session = session.ok_or(Condition::TaskNotFound)?;
+            Err(error) if is_readable(&error) => {
+                let session = self.located(task).await?;
                 self.stored_task(&session, view, task, shown, caller).await?
             }
             Err(error) => return Err(error),
@@ -344,9 +359,35 @@ impl Server {
         caller: &Caller,
         resume: Option<FrameId>,
     ) -> Result<Reply, WireError> {
-        let handle = self.session_of(task, caller).await?;
+        let handle = match self.session_of(task, caller).await {
+            Ok(handle) => handle,
+            Err(error) if is_readable(&error) => {
+                return Box::pin(self.stored_end(task, view, caller, resume, error)).await;
+            }
+            Err(error) => return Err(error),
+        };
         let reader = self.projections.reader(&handle, view);
         Ok(Reply::Frames(TaskFrames::of_subscription(&reader, task, resume).await?))
+    }
+
+    /// The stream of a task that is over: the task itself. `error` says why the session is not open.
+    async fn stored_end(
+        &self,
+        task: &TaskId,
+        view: View,
+        caller: &Caller,
+        resume: Option<FrameId>,
+        error: WireError,
+    ) -> Result<Reply, WireError> {
+        let session = self.located(task).await?;
+        let folded = self.stored_fold(&session, view, task, caller).await?;
+        let projector = folded.projector();
+        let is_over = projector.tasks().get(task).is_some_and(|view| view.state.is_over());
+        if !is_over || projector.subscription(task, resume)? != Subscription::Now {
+            return Err(error);
+        }
+        let opening = projector.opening(task).ok_or(Condition::TaskNotFound)?;
+        Ok(Reply::Frame(opening.body))
     }
 
     /// The result of a message: the task at once, the task when it is over or asks, or a stream.
@@ -410,6 +451,19 @@ impl Server {
         shown: TaskDetail,
         caller: &Caller,
     ) -> Result<Value, WireError> {
+        let folded = self.stored_fold(session, view, task, caller).await?;
+        let snapshot = folded.projector().snapshot(task, shown);
+        snapshot.ok_or_else(|| Condition::TaskNotFound.into())
+    }
+
+    /// A fold of the store with all contents of a task, which are counted for its reader.
+    async fn stored_fold(
+        &self,
+        session: &SessionId,
+        view: View,
+        task: &TaskId,
+        caller: &Caller,
+    ) -> Result<TaskFold, WireError> {
         let fold = async |byte_limit| {
             let tasks = vec![task.clone()];
             let folded =
@@ -422,8 +476,7 @@ impl Server {
             self.count_reply(folded.weight(task), caller).await?;
             folded = fold(usize::MAX).await?;
         }
-        let snapshot = folded.projector().snapshot(task, shown);
-        snapshot.ok_or_else(|| Condition::TaskNotFound.into())
+        Ok(folded)
     }
 
     /// Reads a task as it is in the log.
@@ -447,6 +500,12 @@ impl Server {
         let found = folded.projector().tasks().get(task).zip(read);
         found.map(|(view, read)| read(view)).ok_or_else(|| Condition::TaskNotFound.into())
     }
+}
+
+/// Whether the log can be read although the session cannot be opened: another process has it, or opening it cannot be
+/// recorded because the disk is full.
+fn is_readable(error: &WireError) -> bool {
+    matches!(error, WireError::Condition(Condition::HeldElsewhere | Condition::StorageFull))
 }
 
 /// How long a command waits for a busy session before its client is told *busy*.

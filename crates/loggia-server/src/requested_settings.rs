@@ -50,7 +50,7 @@ impl Server {
         path.to_str().map(str::to_owned).ok_or(refused("its name is not valid UTF-8"))
     }
 
-    /// Applies a client's settings to its new session. Returns what to tell the client about those that were not applied.
+    /// Applies a client's settings to its new session, except for a lower mode ([`Self::lower_mode`]). Returns what to tell the client about those that were not applied.
     pub(crate) fn configure(
         &self,
         settings: &mut Settings,
@@ -63,10 +63,7 @@ impl Server {
         settings.unattended = !caller.principal.scopes.approve;
         let Some(asked) = asked else { return Ok(notices) };
         settings.unattended |= asked.unattended;
-        if asked.auto_execute == Some(false) {
-            settings.mode = asking(settings.mode);
-        }
-        if asked.auto_execute == Some(true) {
+        if asked.auto_execute == Some(true) && settings.mode != Mode::All {
             match self.defaults.auto_execute {
                 true => settings.mode = Mode::All,
                 false => {
@@ -163,10 +160,26 @@ impl Server {
             let notice = Command::Notice { level: Level::Warning, text: notices.join(". ") };
             submit(handle, notice, caller).await?;
         }
+        Box::pin(self.lower_mode(handle, asked, caller)).await
+    }
+
+    /// Lowers the mode of a session if its client asks for that. A change of its own also in a new session, so that the
+    /// client is told.
+    pub(crate) async fn lower_mode(
+        &self,
+        handle: &SessionHandle,
+        asked: &AgentSettings,
+        caller: &Caller,
+    ) -> Result<(), WireError> {
         // The mode of a shared session is not changed by a client.
-        let lowers = asked.auto_execute == Some(false) && self.serves_many_sessions();
+        if asked.auto_execute != Some(false) || !self.serves_many_sessions() {
+            return Ok(());
+        }
+        let of =
+            |session: &loggia_core::Session| session.opened().map(|opened| opened.settings.clone());
+        let Some(settings) = handle.inspect(of).await.map_err(submit_error)? else { return Ok(()) };
         let mode = asking(mode::of_principal(self.defaults.settings.mode, &caller.principal));
-        if lowers && mode.permissiveness() < settings.mode.permissiveness() {
+        if mode.permissiveness() < settings.mode.permissiveness() {
             let command = Command::Configure { settings: Settings { mode, ..settings } };
             handle.submit(command, caller.origin.clone()).await.map_err(submit_error)?;
         }

@@ -9,7 +9,7 @@ use bytes::Bytes;
 use loggia_core::{AgentName, CustomCommands, Millis, Origin, Refusal, SessionId, Settings};
 use loggia_session::{Hub, HubError, SessionHandle, StoreError, SubmitError};
 use loggia_wire::sdlc::types::Tool;
-use loggia_wire::{CardFacts, Condition, DecodedRequest, WireError};
+use loggia_wire::{CardFacts, Condition, DecodedRequest, View, WireError};
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
@@ -111,6 +111,11 @@ pub struct Caller {
 impl Caller {
     pub fn new(principal: Principal, origin: Origin) -> Self {
         Self { principal, origin, load: Arc::default(), started: None }
+    }
+
+    /// The view of a client of this caller.
+    pub(crate) fn reads(&self, view: View) -> View {
+        view.read_by(self.origin.guest().is_some())
     }
 
     /// The same caller with another request.

@@ -129,6 +129,7 @@ fn proposal(asks: bool) -> Proposal {
         access: if asks { Access::Execute } else { Access::Read },
         input: serde_json::Value::Null,
         details: Details::Execute { command: "true".into(), directory: "/".into() },
+        needs_person: false,
     }
 }
 

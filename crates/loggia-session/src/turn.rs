@@ -9,8 +9,8 @@ use std::time::Duration;
 use loggia_core::{
     Artifact, Authority, CallId, CallOutcome, ChoiceId, CompactReach, Content, Details, Edit,
     Envelope, Event, Level, MessageId, ModelChoice, ModelName, ModelRecord, OpenCall, PlanStep,
-    PromptId, Proposal, Report, Rule, RuleId, Seq, SessionId, SessionName, Settings, Source, Stats,
-    TaskId, TurnId, Usage, Workspace,
+    PromptId, Proposal, Report, Rule, RuleId, RuleLifetime, Seq, SessionId, SessionName, Settings,
+    Source, Stats, TaskId, TurnId, Usage, Workspace,
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::log::Log;
 use crate::output::OutputBudget;
-use crate::ports::TurnOver;
+use crate::ports::{Principals, TurnOver};
 
 /// A message from the running agent to the actor. The queue is bounded (256). When it is full, the agent waits and
 /// stops reading from the model. Messages are boxed because a queue allocates memory for dozens of them, and most
@@ -79,6 +79,7 @@ pub struct Turn {
     pub(crate) recent_from: Seq,
     pub(crate) context_from: Seq,
     pub(crate) log: Log,
+    pub(crate) principals: Option<Arc<dyn Principals>>,
     pub(crate) sender: mpsc::Sender<Box<FromAgent>>,
     pub(crate) stop: CancellationToken,
 }
@@ -256,10 +257,30 @@ impl Turn {
         self.report(Report::Revoke { rule }).await
     }
 
-    /// The rules that any session remembered for the workspace.
-    pub async fn remembered_rules(&self) -> Result<Vec<Rule>, TurnOver> {
-        let rules = self.log.remembered_rules(self.context.workspace.path()).await;
-        rules.map_err(|error| TurnOver::Failed(error.to_string()))
+    /// The rules in force: those of the session, and those that any session remembered for the workspace. A rule that
+    /// was revoked outside of the session is left out, although the session's log revokes it before the next call only.
+    pub async fn rules(&self) -> Result<Vec<Rule>, TurnOver> {
+        let remembered = self.log.remembered_rules(self.context.workspace.path()).await;
+        let remembered = remembered.map_err(|error| TurnOver::Failed(error.to_string()))?;
+        let stays = |rule: &&Rule| {
+            rule.scope != RuleLifetime::Project || remembered.iter().any(|one| one.id == rule.id)
+        };
+        let mut rules: Vec<Rule> = self.context.rules.iter().filter(stays).cloned().collect();
+        let added: Vec<Rule> = remembered
+            .iter()
+            .filter(|one| !rules.iter().any(|rule| rule.id == one.id))
+            .cloned()
+            .collect();
+        rules.extend(added);
+        let Some(principals) = &self.principals else { return Ok(rules) };
+        let mut in_force = Vec::new();
+        for rule in rules {
+            match &rule.principal {
+                Some(principal) if !principals.knows(principal).await => {}
+                Some(_) | None => in_force.push(rule),
+            }
+        }
+        Ok(in_force)
     }
 
     /// A new id for one call.

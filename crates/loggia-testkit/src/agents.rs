@@ -207,5 +207,6 @@ fn proposal(turn: &Turn, details: Details) -> Proposal {
         access,
         input: serde_json::Value::Null,
         details,
+        needs_person: false,
     }
 }

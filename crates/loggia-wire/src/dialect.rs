@@ -104,6 +104,8 @@ impl Extension {
 pub struct View {
     pub dialect: Dialect,
     pub extension: Extension,
+    /// The reader is not the owner, who alone may give some answers.
+    pub guest: bool,
 }
 
 /// The dialect of a JSON-RPC method in a request that names this version.
@@ -210,7 +212,7 @@ pub fn decode(
     let dialect = dialect_of(&call.method, version).ok_or(WireError::MethodNotFound)?;
     if commands::METHODS.contains(&call.method.as_str()) {
         // These methods exist in the extension only.
-        let view = View { dialect, extension: Extension::On };
+        let view = View { dialect, extension: Extension::On, guest: false };
         return Ok(DecodedRequest {
             view,
             intent: devtool::decode::slash(&call.method, &call.params)?,

@@ -109,7 +109,7 @@ impl Projector {
             session: context::shown_id(session),
             setup: Setup::default(),
             tasks: Tasks::default(),
-            calls: Calls::default(),
+            calls: Calls::read_by(view.guest),
             requests: Requests::default(),
             pending: Pending::default(),
             response: None,

@@ -142,7 +142,7 @@ fn view_of(draft: &Draft, form: &MessageForm, extension: Extension) -> View {
     let named = metadata.iter().any(|metadata| coder::is_used_in(metadata.as_ref()));
     let answers =
         |part: &Part| matches!(part, Part::Data { data } if coder::decode::is_answer(data));
-    let plain = View { dialect: form.dialect, extension };
+    let plain = View { dialect: form.dialect, extension, guest: false };
     match (form.coder, extension) {
         (_, Extension::On) | (CoderMessages::Ignored, _) => plain,
         (CoderMessages::OwnDialect, _) if named || draft.parts.iter().any(answers) => View::CODER,

@@ -36,11 +36,17 @@ impl View {
     }
 
     pub(crate) const fn plain(dialect: Dialect) -> View {
-        View { dialect, extension: Extension::Off }
+        View { dialect, extension: Extension::Off, guest: false }
     }
 
     const fn extended(dialect: Dialect) -> View {
-        View { dialect, extension: Extension::On }
+        View { dialect, extension: Extension::On, guest: false }
+    }
+
+    /// The same for a client that is not the owner (a guest), or for the owner.
+    #[must_use]
+    pub fn read_by(self, guest: bool) -> View {
+        View { guest, ..self }
     }
 
     pub(crate) fn protocol(self) -> &'static dyn Protocol {

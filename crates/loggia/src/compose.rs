@@ -25,7 +25,7 @@ use loggia_wire::card::Skill;
 use loggia_wire::sdlc::types::Tool;
 
 use crate::config::trust::Trust;
-use crate::config::{Config, Environment, Flags, Loaded, Paths};
+use crate::config::{Config, Environment, Flags, Loaded, Paths, secret_files};
 use crate::exit::UsageError;
 use crate::models::{self, FoundKey};
 use crate::style::{Style, say};
@@ -180,6 +180,7 @@ impl App {
     ) -> anyhow::Result<Hub> {
         let (tools, reserved) =
             (self.tools(config), ReservedDirs::new(self.reserved_paths(config)?));
+        let reserved = reserved.with_list(secret_files::list(&self.paths));
         let agent = NativeAgent::new(tools, self.workspace.clone())
             .with_user_memory(self.paths.config.join("AGENTS.md"))
             .with_home(self.environment.get_os("HOME").map(PathBuf::from))

@@ -18,6 +18,7 @@ pub mod key_file;
 mod nearest;
 mod paths;
 pub mod providers;
+pub mod secret_files;
 pub mod trust;
 
 use std::collections::BTreeMap;
@@ -357,19 +358,26 @@ pub fn reserved_paths(
     let own = [&paths.config, &paths.data, &paths.state, &user_file];
     let own = own.into_iter().chain(&config.clones.directory).map(PathBuf::as_path);
     let mut reserved_paths: Vec<PathBuf> = own.map(paths::real).collect();
-    let credentials = config.clones.credentials.iter().map(|(_, file)| file);
-    for secret in credentials.chain(&config.tls.key).chain(&config.token_file) {
-        // Relative paths are relative to the directory in which Loggia was started.
-        let secret = std::path::absolute(secret).unwrap_or_else(|_| secret.clone());
-        reserved_paths.push(paths::real(&secret));
-        // For a link, also reserve the link itself, so that it cannot be replaced by another file.
-        if let (Some(parent), Some(name)) = (secret.parent(), secret.file_name()) {
-            reserved_paths.push(paths::real(parent).join(name));
-        }
-    }
+    reserved_paths.extend(secret_paths(config));
     reserved_paths.sort();
     reserved_paths.dedup();
     Ok(reserved_paths)
+}
+
+/// The configured token files, keys and credentials, with links resolved.
+pub fn secret_paths(config: &Config) -> Vec<PathBuf> {
+    let credentials = config.clones.credentials.iter().map(|(_, file)| file);
+    let mut paths = Vec::new();
+    for secret in credentials.chain(&config.tls.key).chain(&config.token_file) {
+        // Relative paths are relative to the directory in which Loggia was started.
+        let secret = std::path::absolute(secret).unwrap_or_else(|_| secret.clone());
+        paths.push(paths::real(&secret));
+        // For a link, also reserve the link itself, so that it cannot be replaced by another file.
+        if let (Some(parent), Some(name)) = (secret.parent(), secret.file_name()) {
+            paths.push(paths::real(parent).join(name));
+        }
+    }
+    paths
 }
 
 /// A warning if commands in a directory can reach Loggia's own files. Tools are kept out of them,

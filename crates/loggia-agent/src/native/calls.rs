@@ -87,6 +87,7 @@ impl NativeAgent {
             access: access(spec.access, &preview.details),
             input: input.clone(),
             details: preview.details,
+            needs_person: preview.needs_person,
         };
         let outcome = match turn.propose(call.clone(), proposal).await {
             Ok(permit) => run_permitted(turn, tool, permit, workspace).await?,

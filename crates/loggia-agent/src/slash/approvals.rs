@@ -56,15 +56,9 @@ fn failed(why: String) -> Result<(), TurnOver> {
     Err(TurnOver::Failed(why))
 }
 
-/// Rules of this session, and rules for the workspace that another session has added since. A guest gets
-/// only the rules that it granted itself.
+/// The rules in force. A guest gets only the rules that it granted itself.
 async fn rules(turn: &Turn) -> Result<Vec<Rule>, TurnOver> {
-    let mut rules = turn.context().rules.clone();
-    for remembered in turn.remembered_rules().await? {
-        if !rules.iter().any(|rule| rule.id == remembered.id) {
-            rules.push(remembered);
-        }
-    }
+    let mut rules = turn.rules().await?;
     let guest = turn.context().guest.as_deref();
     rules.retain(|rule| rule.is_open_to(guest));
     Ok(rules)

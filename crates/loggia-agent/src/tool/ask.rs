@@ -42,7 +42,7 @@ impl TypedTool for AskUser {
             )));
         }
         let title = format!("ask: {}", headline(&question));
-        Ok(Preview { title, details: Details::Question { text: question, options } })
+        Ok(Preview::new(title, Details::Question { text: question, options }))
     }
 
     async fn run(&self, _: Input, call: Call<'_>) -> ToolResult<Output> {

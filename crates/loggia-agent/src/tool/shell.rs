@@ -5,6 +5,7 @@
 //! that a repository configures. Standard input is empty. No process that the command starts outlives
 //! the call ([`crate::guard`]).
 
+mod configured_programs;
 mod environment;
 mod excerpt;
 
@@ -71,13 +72,19 @@ impl TypedTool for RunShellCommand {
     async fn preview(&self, input: Input, workspace: &Arc<Workspace>) -> ToolResult<Preview> {
         let Input { command, directory, timeout_seconds } = input;
         check(&command, timeout_seconds)?;
-        let directory = blocking(workspace, move |workspace| {
+        let located = blocking(workspace, move |workspace| {
             let path = workspace.locate_or_root(directory.as_deref())?;
-            Ok(workspace.absolute(&workspace.real_directory(&path)?))
+            let path = workspace.real_directory(&path)?;
+            Ok((workspace.absolute(&path), workspace.open_real_directory(&path)?))
         });
-        let directory = directory.await?;
-        let title = format!("run {}", headline(&command));
-        Ok(Preview { title, details: Details::Execute { command, directory } })
+        let (directory, opened) = located.await?;
+        let mut title = format!("run {}", headline(&command));
+        let configured = self.configured_program(&command, &directory, &opened).await;
+        if let Some(key) = &configured {
+            title = format!("{title} (the repository configures {})", headline(key));
+        }
+        let details = Details::Execute { command, directory };
+        Ok(Preview { needs_person: configured.is_some(), ..Preview::new(title, details) })
     }
 
     async fn run(&self, input: Input, call: Call<'_>) -> ToolResult<Output> {
@@ -88,18 +95,23 @@ impl TypedTool for RunShellCommand {
         let requested = Duration::from_secs(input.timeout_seconds.unwrap_or(DEFAULT_SECONDS));
         let limit = requested.min(call.permit.limit());
         let by_rule = call.permit.is_by_rule();
+        let path = directory.clone();
         let opened = call.read(move |workspace| {
-            let path = workspace.locate(&directory)?;
-            let opened = workspace.open_real_directory(&path)?;
-            let external = by_rule && environment::names_external_diff(Path::new(&directory));
-            Ok((opened, external))
+            let path = workspace.locate(&path)?;
+            Ok(workspace.open_real_directory(&path)?)
         });
-        let (directory, external) = opened.await?;
-        let environment = match by_rule {
-            true => environment::without_configured_programs(&self.environment, external),
-            false => self.environment.clone(),
-        };
-        self.execute(call.permit, &command, &environment, &directory, limit).await
+        let opened = opened.await?;
+        if !by_rule {
+            return self.execute(call.permit, &command, &self.environment, &opened, limit).await;
+        }
+        // Another call may have changed the configuration since the preview.
+        if let Some(key) = self.configured_program(&command, &directory, &opened).await {
+            let key = headline(&key);
+            let why = format!("the repository configures {key}, which no rule allows: try again");
+            return Err(ToolError::new("configuration_changed", why));
+        }
+        let environment = environment::without_configured_programs(&self.environment);
+        self.execute(call.permit, &command, &environment, &opened, limit).await
     }
 }
 
@@ -130,6 +142,22 @@ enum Ending {
 }
 
 impl RunShellCommand {
+    /// A program that git would run although the line does not name it.
+    async fn configured_program(
+        &self,
+        command: &str,
+        directory: &str,
+        opened: &OwnedFd,
+    ) -> Option<String> {
+        match configured_programs::names_git(command) {
+            true => {
+                let path = Path::new(directory);
+                configured_programs::find(&self.guard, &self.environment, opened, path).await
+            }
+            false => None,
+        }
+    }
+
     async fn execute(
         &self,
         permit: &mut Permit,

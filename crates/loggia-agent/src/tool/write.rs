@@ -42,7 +42,7 @@ impl TypedTool for WriteFile {
 }
 
 pub(super) fn preview_edit(verb: &str, diff: FileDiff) -> Preview {
-    Preview { title: format!("{verb} {}", shown(&diff.path)), details: Details::Edit(diff) }
+    Preview::new(format!("{verb} {}", shown(&diff.path)), Details::Edit(diff))
 }
 
 /// The change that would write `content`.

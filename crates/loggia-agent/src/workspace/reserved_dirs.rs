@@ -4,6 +4,9 @@
 //! Real paths are compared: every descriptor is asked for its path before anything is read through it.
 //! A file with several names is compared by device and inode.
 
+use std::ffi::OsStr;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,21 +23,42 @@ pub struct ReservedDirs {
     all: Arc<[PathBuf]>,
     /// The paths inside the workspace.
     inside: Arc<[PathBuf]>,
+    /// A file with further paths, one per line.
+    list: Option<Arc<Path>>,
 }
 
 impl ReservedDirs {
     pub fn new(paths: impl IntoIterator<Item = PathBuf>) -> Self {
         let all: Arc<[PathBuf]> = paths.into_iter().collect();
-        Self { inside: all.clone(), all }
+        Self { inside: all.clone(), all, list: None }
+    }
+
+    /// Also the paths in a file, one per line. Other processes add to it, so every workspace that is opened
+    /// reads it again.
+    #[must_use]
+    pub fn with_list(self, list: PathBuf) -> Self {
+        Self { list: Some(list.into()), ..self }
     }
 
     /// For a workspace at `directory`. None if the directory itself is reserved.
-    pub(super) fn below(&self, directory: &Path) -> Option<Self> {
+    pub(super) fn below(&self, directory: &Path) -> io::Result<Option<Self>> {
         if self.contains(directory) {
-            return None;
+            return Ok(None);
         }
-        let inside = self.inside.iter().filter(|path| path.starts_with(directory)).cloned();
-        Some(Self { all: self.all.clone(), inside: inside.collect() })
+        let all: Vec<PathBuf> = self.all.iter().cloned().chain(self.listed()?).collect();
+        let inside = all.iter().filter(|path| path.starts_with(directory)).cloned();
+        Ok(Some(Self { inside: inside.collect(), all: all.into(), list: None }))
+    }
+
+    fn listed(&self) -> io::Result<Vec<PathBuf>> {
+        let read = self.list.as_deref().map(std::fs::read);
+        let bytes = match read {
+            None => return Ok(Vec::new()),
+            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Some(read) => read?,
+        };
+        let lines = bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        Ok(lines.map(|line| PathBuf::from(OsStr::from_bytes(line))).collect())
     }
 
     pub(crate) fn contains(&self, path: &Path) -> bool {

@@ -64,6 +64,7 @@ async fn one_call(tools: Toolbox, turn: Turn) -> Result<(), TurnOver> {
         access: tool.spec().access,
         input,
         details: preview.details,
+        needs_person: preview.needs_person,
     };
     let mut permit = match turn.propose(CallId::from(uuid::Uuid::now_v7()), proposal).await {
         Ok(permit) => permit,

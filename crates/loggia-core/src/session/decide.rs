@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use crate::approval::{AnswerMessage, ChoiceId, Edit, KnownChoice, Question};
+use crate::approval::{AnswerMessage, Choice, ChoiceId, Edit, Question, Risk};
 use crate::call::{Access, CallOutcome, CallState, Details};
 use crate::command::{
     Cancel, Command, CompactReach, ModelChoice, Proposal, QueueBound, Refusal, Report,
@@ -242,19 +242,13 @@ impl Session {
             return self.answer_too_late(to, choice, edit, origin);
         };
         if !approval.choices.iter().any(|offered| offered.id == *choice) {
-            return Err(Refusal::NotAChoice {
-                given: choice.0.chars().take(64).collect(),
-                offered: approval.choices.iter().map(|offered| offered.id.0.clone()).collect(),
-            });
+            let (given, offered) =
+                (choice.0.chars().take(64).collect(), offered_to(origin, &approval.choices));
+            return Err(Refusal::NotAChoice { given, offered });
         }
-        // Only the owner may add rules for the whole project.
-        let lifetime = choice.known().and_then(KnownChoice::rule_lifetime);
-        if lifetime == Some(RuleLifetime::Project) && origin.guest().is_some() {
-            let others = approval.choices.iter().filter(|offered| offered.id != *choice);
-            return Err(Refusal::OwnerOnly {
-                given: choice.0.clone(),
-                instead: others.map(|offered| offered.id.0.clone()).collect(),
-            });
+        if !choice.is_for_guests() && origin.guest().is_some() {
+            let instead = offered_to(origin, &approval.choices);
+            return Err(Refusal::OwnerOnly { given: choice.0.clone(), instead });
         }
         if digest.is_some_and(|digest| digest != call.details.digest()) {
             return Err(Refusal::DetailsChanged);
@@ -472,6 +466,7 @@ impl Session {
                     access: Access::Other,
                     input: input.clone(),
                     details: Details::Generic { text: "a call that could not be read".into() },
+                    needs_person: false,
                 };
                 self.no_duplicate(call)?;
                 vec![
@@ -557,6 +552,10 @@ impl Session {
                 self.policy.judge(&proposal.tool, proposal.access, &proposal.details, guest, shell)
             }
         };
+        let verdict = match verdict {
+            Verdict::Allow(_, Some(_)) if proposal.needs_person => Verdict::Ask(Risk::High),
+            verdict => verdict,
+        };
         events.push(match verdict {
             Verdict::Allow(rule, id) => started(Authority::Rule { rule, id }),
             Verdict::Deny(reason) => cancelled_call(call, &reason),
@@ -626,6 +625,13 @@ fn running_call(turn: &OpenTurn, call: &CallId) -> Result<(), Refusal> {
         true => Ok(()),
         false => Err(Refusal::StaleCall),
     }
+}
+
+/// The answers that a client may give.
+pub(super) fn offered_to(origin: &Origin, choices: &[Choice]) -> Vec<String> {
+    let guest = origin.guest().is_some();
+    let offered = choices.iter().filter(|choice| !guest || choice.id.is_for_guests());
+    offered.map(|choice| choice.id.0.clone()).collect()
 }
 
 /// Every call ends before its turn does.

@@ -9,7 +9,7 @@ use crate::command::{IfNotAnswer, LateUntil, Refusal, Reply, TaskChoice};
 use crate::content::{Content, Part};
 use crate::id::{CallId, TaskId};
 use crate::origin::Origin;
-use crate::session::decide::{Answer, Context, Decision};
+use crate::session::decide::{Answer, Context, Decision, offered_to};
 use crate::session::{Closing, Session};
 use crate::words::words_to_choice;
 
@@ -69,7 +69,11 @@ impl Session {
                 })
             }
             ReplyKind::Unclear { offered } if reply.otherwise != IfNotAnswer::Prompt => {
-                Err(Refusal::NotAChoice { given: "this message".to_owned(), offered })
+                let given = match reply.content.to_text() {
+                    text if text.trim().is_empty() => "a message without text".to_owned(),
+                    text => text.chars().take(64).collect(),
+                };
+                Err(Refusal::NotAChoice { given, offered })
             }
             ReplyKind::Unclear { .. } | ReplyKind::Other => match reply.otherwise {
                 IfNotAnswer::Prompt | IfNotAnswer::PromptUnlessAsked => {
@@ -88,7 +92,7 @@ impl Session {
         let running = self.turn.as_ref().is_some_and(|turn| turn.task == *task);
         let mut asked = self.open_approvals().filter(|_| running).peekable();
         if let Some((_, first)) = asked.peek() {
-            let offered = first.choices.iter().map(|choice| choice.id.0.clone()).collect();
+            let offered = offered_to(origin, &first.choices);
             // The first question that the words can answer.
             let answer = asked.find_map(|(call, approval)| {
                 let words = words_to_choice(text.as_deref()?, &approval.choices, &call.details);

@@ -308,6 +308,7 @@ fn proposals() -> impl Strategy<Value = Proposal> {
             access: other.unwrap_or(access),
             input,
             details,
+            needs_person: false,
         }
     })
 }

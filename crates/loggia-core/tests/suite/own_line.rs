@@ -29,6 +29,7 @@ fn exact() -> Proposal {
         access: Access::Execute,
         input: json!({ "command": LINE }),
         details: Details::Execute { command: LINE.into(), directory: "/work/project".into() },
+        needs_person: false,
     }
 }
 

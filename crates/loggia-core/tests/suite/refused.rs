@@ -35,6 +35,7 @@ fn call(world: &mut World, id: &str, access: Access, outcome: CallOutcome) {
         access,
         input: json!({}),
         details: Details::Generic { text: id.to_owned() },
+        needs_person: false,
     };
     report(world, Report::Propose { call: id.into(), proposal });
     let started = matches!(world.log.last().unwrap().event, Event::CallStarted { .. });

@@ -337,6 +337,7 @@ fn question() -> Script {
             text: text.to_owned(),
             options: options.iter().map(|option| (*option).to_owned()).collect(),
         },
+        needs_person: false,
     };
     script.propose("message-1", "call-1", ask("Which crate?", &["tracing", "log"]));
     script.answer(tui(), "call-1", "option_1", None);

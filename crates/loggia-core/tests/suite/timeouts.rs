@@ -59,6 +59,7 @@ fn asking(timeout: Option<Timeout>) -> (World, Vec<ApprovalId>) {
             access: Access::Execute,
             input: json!({}),
             details: Details::Execute { command: "make".into(), directory: "/".into() },
+            needs_person: false,
         };
         let turn = world.session.turn().unwrap().id.clone();
         let report = Report::Propose { call: call.into(), proposal };

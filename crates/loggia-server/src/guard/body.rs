@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody};
-use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use axum::http::header::{
+    CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, EXPECT, TRANSFER_ENCODING,
+};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method, StatusCode, Version};
 use bytes::{Bytes, BytesMut};
@@ -111,24 +113,30 @@ pub(crate) fn is_grpc(parts: &Parts) -> bool {
     parts.version == Version::HTTP_2 && parts.method == Method::POST && essence.is_some_and(grpc)
 }
 
-/// Reads the rest of a refused body. On HTTP/2 an early answer resets the stream, which some clients report
-/// instead of the answer; for HTTP/1.1 hyper does this.
-pub(crate) async fn drain(parts: &Parts, body: Body) {
-    if parts.version != Version::HTTP_2 || body.is_end_stream() {
-        return;
+/// Reads the rest of a refused body, and tells whether all of it was read. On HTTP/2 an early answer resets the
+/// stream, which some clients report instead of the answer; a connection of HTTP/1.1 cannot be used again.
+pub(crate) async fn drain(parts: &Parts, body: Body) -> bool {
+    if body.is_end_stream() {
+        return true;
+    }
+    // Such a client waits for the answer before it sends the body.
+    if parts.headers.contains_key(EXPECT) {
+        return false;
     }
     let mut chunks = body.into_data_stream();
     let reading = async {
         let mut read = 0;
-        while let Some(Ok(chunk)) = chunks.next().await {
+        while let Some(chunk) = chunks.next().await {
+            let Ok(chunk) = chunk else { return false };
             read += chunk.len();
             if read > DRAINED_BYTES {
-                return;
+                return false;
             }
         }
+        true
     };
     // A client that sends more may not see the answer.
-    let _ = tokio::time::timeout(DRAIN_TIME, reading).await;
+    tokio::time::timeout(DRAIN_TIME, reading).await.unwrap_or(false)
 }
 
 /// The whole body, if it is at most `limit` bytes and arrives within `timeout`.

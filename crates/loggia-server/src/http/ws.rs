@@ -85,7 +85,7 @@ pub async fn upgrade(State(server): State<Arc<Server>>, request: Request) -> Res
         && let Some(id) = query.wanted(&server)
         && let Ok(handle) = padded(server.session(&id, &caller)).await
     {
-        query.start = follow_start(&server, &handle).await;
+        query.start = follow_start(&server, &handle, &caller).await;
     }
     let time = server.limits.silence;
     let permits = MessagePermits::new(server.bodies.clone(), caller.principal.name.clone());
@@ -140,8 +140,12 @@ struct FollowStart {
 }
 
 /// None if the session has stopped.
-async fn follow_start(server: &Server, handle: &SessionHandle) -> Option<FollowStart> {
-    let reader = server.projections.reader(handle, View::WEBSOCKET);
+async fn follow_start(
+    server: &Server,
+    handle: &SessionHandle,
+    caller: &Caller,
+) -> Option<FollowStart> {
+    let reader = server.projections.reader(handle, caller.reads(View::WEBSOCKET));
     if !reader.reach(handle.head()).await {
         return None;
     }
@@ -510,13 +514,14 @@ impl Connection {
             let why = format!("is after the end of this session, which is at {}", now.seq);
             return Err(WireError::Invalid(Violation { field: "after".to_owned(), why }));
         }
-        let reader = self.server.projections.reader(&handle, View::WEBSOCKET);
+        let view = self.caller.reads(View::WEBSOCKET);
+        let reader = self.server.projections.reader(&handle, view);
         let start = match (after, start) {
             (Some(after), _) => FollowStart { texts: Vec::new(), after },
             (None, Some(start)) => start,
-            (None, None) => {
-                follow_start(&self.server, &handle).await.ok_or(Condition::Restarting)?
-            }
+            (None, None) => follow_start(&self.server, &handle, &self.caller)
+                .await
+                .ok_or(Condition::Restarting)?,
         };
         let mut frames = reader.frames(start.after);
         frames.count(&self.server.replies, &self.caller.principal.name);

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use loggia_core::{Millis, Seq, SessionId, TaskId, TaskState};
+use loggia_core::{Millis, Origin, Seq, SessionId, TaskId, TaskState};
 use loggia_session::{Document, Store, StoreError};
 use loggia_wire::{FrameId, PushTarget, View};
 use serde::de::Error as _;
@@ -97,7 +97,8 @@ impl Registration {
     }
 
     pub fn view(&self) -> View {
-        View::of_version(&self.version, self.extension).unwrap_or(View::of_header(None))
+        let view = View::of_version(&self.version, self.extension).unwrap_or(View::of_header(None));
+        view.read_by(!Origin::is_owner(&self.principal))
     }
 
     pub fn target(&self) -> PushTarget {

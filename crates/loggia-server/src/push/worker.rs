@@ -10,7 +10,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use loggia_core::{Command, Level, Origin, Seq, SessionId, TaskState};
 use loggia_session::{Follower, HubError, SessionHandle, StoreError};
-use loggia_wire::FrameId;
+use loggia_wire::{End, FrameId};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
@@ -57,6 +57,8 @@ struct Pass<'a> {
     cursor: Cursor,
     handle: SessionHandle,
     projection: ProjectionReader,
+    /// The next frame is the first of the task, or the first after its end: it may be the whole task.
+    takes_task: bool,
 }
 
 impl Worker {
@@ -140,7 +142,8 @@ impl Worker {
         if !projection.reach(handle.head()).await {
             return Ok(Next::Later(REOPEN));
         }
-        let pass = Pass { outbox, registration, cursor, handle, projection };
+        let takes_task = cursor.delivered.is_none() || cursor.settled.is_some();
+        let pass = Pass { outbox, registration, cursor, handle, projection, takes_task };
         match pass.run().await {
             Err(Ended(next)) => next,
             Ok(next) => Ok(next),
@@ -221,11 +224,17 @@ impl Pass<'_> {
         }))
     }
 
-    /// 1.0: sends every frame of the task, as a stream would.
+    /// 1.0: sends every frame of the task, as a stream would: at most one whole task, as the first frame
+    /// ([`loggia_wire::TaskStream`]).
     async fn send_each(&mut self, batch: &[Arc<EncodedFrame>]) -> Result<(), Ended> {
         let task = self.registration.task.clone();
         for frame in batch.iter().filter(|frame| frame.task == task) {
+            let mark = frame.mark();
+            if mark.whole && !self.takes_task {
+                continue;
+            }
             self.send(frame.id, frame.body.clone(), None).await?;
+            self.takes_task = mark.ends == Some(End::Terminal);
             if self.outbox.stopping.is_cancelled() {
                 return Err(Ended(Ok(Next::Stop)));
             }
@@ -252,6 +261,7 @@ impl Pass<'_> {
         let Some((frame, state)) = opening else { return Ok(None) };
         let frame = EncodedFrame::new(&self.registration.session, frame);
         self.send(frame.id, frame.body, state).await?;
+        self.takes_task = state.is_some_and(TaskState::is_over);
         Ok(Some(self.projection.frames(frame.id)))
     }
 

@@ -66,8 +66,10 @@ impl Admission {
                 Ok(Request::from_parts(parts, self.guard.limit(body)))
             }
             Err(rejection) => {
-                Box::pin(drain(&parts, body)).await;
-                Err(self.refuse(rejection, &parts))
+                // The next request of a kept connection would fail if the rest of this body came first.
+                let drained = Box::pin(drain(&parts, body)).await;
+                let close = rejection.close || !drained;
+                Err(self.refuse(Rejection { close, ..rejection }, &parts))
             }
         }
     }

@@ -63,6 +63,7 @@ impl Actor {
             recent_from: self.session.recent_from(),
             context_from: self.session.context_from(),
             log: self.log.clone(),
+            principals: self.principals.clone(),
             sender: self.report_sender.clone(),
             stop: stop.clone(),
         };

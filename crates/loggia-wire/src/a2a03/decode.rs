@@ -35,7 +35,7 @@ pub(crate) fn decode(method: &str, params: &Value, extension: Extension) -> Read
         "agent/getAuthenticatedExtendedCard" => Intent::GetExtendedCard,
         _ => return Err(WireError::MethodNotFound),
     };
-    Ok(DecodedRequest { view: View { dialect: Dialect::A2a03, extension }, intent })
+    Ok(DecodedRequest { view: View { dialect: Dialect::A2a03, extension, guest: false }, intent })
 }
 
 fn task(fields: &Fields<'_>) -> Read<TaskId> {

@@ -45,7 +45,7 @@ pub(crate) fn decode(
         "GetExtendedAgentCard" => Intent::GetExtendedCard,
         _ => return Err(WireError::MethodNotFound),
     };
-    Ok(DecodedRequest { view: View { dialect, extension }, intent })
+    Ok(DecodedRequest { view: View { dialect, extension, guest: false }, intent })
 }
 
 fn task(fields: &Fields<'_>, name: &str) -> Read<TaskId> {

@@ -17,6 +17,8 @@ const LIVE_PAUSE: i64 = 100;
 pub(crate) struct Calls {
     /// In the order they were proposed.
     open: Vec<OpenCall>,
+    /// The reader is not the owner: answers of the owner are not offered to it.
+    guest: bool,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -96,6 +98,11 @@ impl OpenCall {
 }
 
 impl Calls {
+    /// For a reader that is not the owner (a guest), or for the owner.
+    pub fn read_by(guest: bool) -> Self {
+        Self { open: Vec::new(), guest }
+    }
+
     pub fn get_mut(&mut self, call: &CallId) -> Option<&mut OpenCall> {
         self.open.iter_mut().find(|open| open.id == *call)
     }
@@ -147,11 +154,15 @@ impl Calls {
                     live: LiveText::default(),
                 });
             }
-            Event::ApprovalAsked { approval, call, choices, risk } => self.change(call, |open| {
-                let (approval, choices) = (approval.clone(), choices.clone());
-                open.asked = Some(PendingApproval { approval, choices, risk: *risk });
-                open.answer = None;
-            }),
+            Event::ApprovalAsked { approval, call, choices, risk } => {
+                let guest = self.guest;
+                let offered = choices.iter().filter(|choice| !guest || choice.id.is_for_guests());
+                let (approval, choices) = (approval.clone(), offered.cloned().collect());
+                self.change(call, |open| {
+                    open.asked = Some(PendingApproval { approval, choices, risk: *risk });
+                    open.answer = None;
+                });
+            }
             Event::ApprovalAnswered { call, choice, edit, details, .. } => {
                 let by = envelope.origin.to_string();
                 self.change(call, |open| {

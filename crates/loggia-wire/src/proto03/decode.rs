@@ -33,7 +33,7 @@ pub(crate) fn decode(method: &str, params: &Value, extension: Extension) -> Read
         "GetAgentCard" => Intent::GetExtendedCard,
         _ => return Err(WireError::MethodNotFound),
     };
-    Ok(DecodedRequest { view: View { dialect: Dialect::Proto03, extension }, intent })
+    Ok(DecodedRequest { view: View { dialect: Dialect::Proto03, extension, guest: false }, intent })
 }
 
 /// A name has two ids, each of the longest length.

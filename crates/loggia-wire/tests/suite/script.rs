@@ -146,8 +146,15 @@ impl Script {
             Details::Question { text, .. } => format!("ask: {text}"),
             Details::Generic { text } => text.clone(),
         };
-        let proposal =
-            Proposal { message: self.message(), tool: tool.into(), title, access, input, details };
+        let proposal = Proposal {
+            message: self.message(),
+            tool: tool.into(),
+            title,
+            access,
+            input,
+            details,
+            needs_person: false,
+        };
         let _ = self.report(Report::Propose { call: call.clone(), proposal });
         call
     }

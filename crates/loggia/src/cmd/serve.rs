@@ -33,7 +33,7 @@ use crate::cli::ApprovalMode;
 use crate::cli::port;
 use crate::clones;
 use crate::compose::App;
-use crate::config::{Config, Flags, Offers, ServerLimits, exposed};
+use crate::config::{Config, Flags, Offers, ServerLimits, exposed, secret_files, secret_paths};
 use crate::exit::UsageError;
 use crate::style::{one_line, say, shown};
 
@@ -339,6 +339,7 @@ impl Setup {
         program: &str,
     ) -> anyhow::Result<Self> {
         let store = app.open_store()?;
+        secret_files::add(&app.paths, &secret_paths(&config))?;
         let oauth = oauth(args, store.clone()).await?;
         let hub = app.hub(store.clone(), &config, program)?.with_principals(oauth.clone());
         let hub = Arc::new(hub);

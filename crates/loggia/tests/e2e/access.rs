@@ -274,3 +274,36 @@ async fn the_task_of_a_command_has_the_extensions_form_without_the_header() {
     });
     assert_eq!(profiles.collect::<Vec<_>>(), vec![Some("development-tool".to_owned()); 2]);
 }
+
+/// A webhook reads the task, so naming one needs the scope `read` on every binding, also for tasks of others in a shared
+/// session.
+#[tokio::test]
+async fn a_client_that_may_not_read_registers_no_webhook() {
+    let machine = Machine::new();
+    let ann = register(&machine, "ann", &["--scope", "prompt"]);
+    let served = Served::shared(&machine, &[]);
+    let ann = Remote { served: &served, token: ann.token(&served).await };
+    let params =
+        json!({ "message": text_message("say one"), "configuration": { "blocking": true } });
+    let own = served.call("message/send", params).await;
+    let task = own["result"]["id"].as_str().unwrap();
+    let url = "https://hooks.example/";
+    let mut told = Vec::new();
+    for over in BINDINGS {
+        if !matches!(over, Binding::Socket) {
+            told.push((over, ann.send(over, "say two", &Value::Null, Some(url)).await));
+        }
+    }
+    let old = json!({ "taskId": task, "pushNotificationConfig": { "url": url } });
+    let new = json!({ "taskId": task, "url": url });
+    told.push((Binding::Rpc03, ann.rpc("tasks/pushNotificationConfig/set", old).await));
+    told.push((Binding::Rpc1, ann.rpc("CreateTaskPushNotificationConfig", new.clone()).await));
+    let path = format!("/tasks/{task}/pushNotificationConfigs");
+    told.push((Binding::Rest1, ann.rest(&path, new).await));
+    for (over, refused) in told {
+        let refused = refused.replace("%60", "`");
+        assert!(refused.contains("`read`"), "{over:?}: {refused}");
+    }
+    let prompt = |event: &Event| matches!(event, Event::PromptAccepted { .. });
+    assert_eq!(events(&machine, prompt), 1, "a message with such a webhook is no prompt");
+}

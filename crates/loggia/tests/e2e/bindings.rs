@@ -3,8 +3,9 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper::client::conn::http2::{SendRequest, handshake};
-use hyper::{HeaderMap, Request};
+use hyper::{HeaderMap, Request, Response};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use loggia_server::grpc::transcode;
 use serde_json::{Value, json};
@@ -12,7 +13,7 @@ use tokio_rustls::TlsConnector;
 
 use crate::authority::Authority;
 use crate::driver::Machine;
-use crate::served::{Served, asked, text_message};
+use crate::served::{Served, asked, confirmation, text_message};
 
 pub const V1: &str = "lf.a2a.v1.A2AService";
 pub const V03: &str = "a2a.v1.A2AService";
@@ -73,6 +74,17 @@ impl Grpc {
         message: &[u8],
         metadata: &[(&str, &str)],
     ) -> Answered {
+        let response = self.begin(path, message, metadata).await;
+        answered(path, response).await
+    }
+
+    /// Returns when the answer begins. A stream is open then.
+    async fn begin(
+        &mut self,
+        path: &str,
+        message: &[u8],
+        metadata: &[(&str, &str)],
+    ) -> Response<Incoming> {
         let mut body = BytesMut::new();
         body.put_u8(0);
         body.put_u32(message.len().try_into().unwrap());
@@ -87,22 +99,26 @@ impl Grpc {
         self.sender.ready().await.unwrap();
         let response = self.sender.send_request(request).await.unwrap();
         assert_eq!(response.status(), 200);
-        let mut headers = response.headers().clone();
-        let collected = response.into_body().collect().await.unwrap();
-        headers.extend(collected.trailers().cloned().unwrap_or_default());
-        let (of, name) = path.split_once('/').unwrap();
-        let output = transcode::method(of, name).map(|method| method.output());
-        let mut messages = Vec::new();
-        let mut rest = collected.to_bytes();
-        while !rest.is_empty() {
-            let length = u32::from_be_bytes(rest[1..5].try_into().unwrap()) as usize;
-            let message = rest.slice(5..5 + length);
-            messages.push(transcode::decode(output.as_ref().unwrap(), &message).unwrap());
-            rest = rest.slice(5 + length..);
-        }
-        let code = headers["grpc-status"].to_str().unwrap().parse().unwrap();
-        Answered { messages, code, headers }
+        response
     }
+}
+
+async fn answered(path: &str, response: Response<Incoming>) -> Answered {
+    let mut headers = response.headers().clone();
+    let collected = response.into_body().collect().await.unwrap();
+    headers.extend(collected.trailers().cloned().unwrap_or_default());
+    let (of, name) = path.split_once('/').unwrap();
+    let output = transcode::method(of, name).map(|method| method.output());
+    let mut messages = Vec::new();
+    let mut rest = collected.to_bytes();
+    while !rest.is_empty() {
+        let length = u32::from_be_bytes(rest[1..5].try_into().unwrap()) as usize;
+        let message = rest.slice(5..5 + length);
+        messages.push(transcode::decode(output.as_ref().unwrap(), &message).unwrap());
+        rest = rest.slice(5 + length..);
+    }
+    let code = headers["grpc-status"].to_str().unwrap().parse().unwrap();
+    Answered { messages, code, headers }
 }
 
 fn words(text: &str, task: &Value) -> Value {
@@ -368,4 +384,40 @@ async fn offers_can_be_taken_back() {
     )
     .await;
     assert_eq!((status, &refused["code"]), (501, &json!(-32003)));
+}
+
+/// Another client writes to a running task: open gRPC streams contain no second task.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_prompt_of_another_client_brings_no_second_task_over_grpc() {
+    let machine = Machine::new();
+    let served = Served::shared(&machine, &[]);
+    let first = served.stream(served.tool_stream(text_message("run touch X")), usize::MAX).await;
+    let (task, call) = asked(&first);
+    let id = task.as_str().unwrap();
+    let mut streams = Vec::new();
+    for (of, name, params) in [
+        (V1, "SubscribeToTask", json!({ "id": id })),
+        (V03, "TaskSubscription", json!({ "name": format!("tasks/{id}") })),
+    ] {
+        let mut grpc = Grpc::connect(served.port).await;
+        let path = format!("{of}/{name}");
+        let input = transcode::method(of, name).unwrap().input();
+        let message = transcode::encode(&input, params.to_string().as_bytes()).unwrap();
+        let response = grpc.begin(&path, &message, &[]).await;
+        streams.push((grpc, path, response));
+    }
+    let mut other = served.socket("?name=other").await;
+    let mut more = text_message("say more");
+    more["taskId"] = task.clone();
+    other.send(2, "message/send", json!({ "message": more })).await;
+    other.until(|value| value["id"] == 2).await;
+    let answer = confirmation(&task, &call, "proceed_once");
+    served.stream(served.tool_stream(answer), usize::MAX).await;
+    for (_grpc, path, response) in streams {
+        let got = answered(&path, response).await;
+        let tasks: Vec<bool> = got.messages.iter().map(|one| one.get("task").is_some()).collect();
+        assert!(tasks[0] && tasks.len() > 3, "{path}: {:#?}", got.messages);
+        assert!(!tasks[1..].contains(&true), "{path}: {:#?}", got.messages);
+        assert!(json!(got.messages).to_string().contains("more"), "{path}: {:#?}", got.messages);
+    }
 }

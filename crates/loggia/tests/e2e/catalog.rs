@@ -14,6 +14,16 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("P4", "loggia/tests/e2e/shared.rs", "the_shown_command_is_the_one_that_runs"),
     ("P4", ATTACKS, "a_file_changed_since_the_question_is_not_written"),
     ("P5", "loggia/tests/e2e/shared.rs", "a_cut_stream_is_resumed_exactly_also_after_a_crash"),
+    ("P4", REPLIES, "an_edited_approval_continues_with_the_edited_command"),
+    ("P5", REPLIES, "a_prompt_of_another_client_brings_no_second_task"),
+    (
+        "P5",
+        "loggia/tests/e2e/bindings.rs",
+        "a_prompt_of_another_client_brings_no_second_task_over_grpc",
+    ),
+    ("P5", "loggia/tests/e2e/push.rs", "a_webhook_gets_one_task_and_then_updates"),
+    ("P5", REPLIES, "a_client_that_joins_is_told_of_the_open_question"),
+    ("P5", REPLIES, "the_output_of_a_command_that_has_ended_is_streamed"),
     ("P5", "loggia-wire/tests/suite/laws.rs", "every_update_is_in_one_stream"),
     ("P6", FAULTS, "a_reader_that_stalls_costs_nothing_and_loses_nothing"),
     ("P7", BOUNDS, "messages_behind_a_turn_are_bounded_in_bytes"),
@@ -50,6 +60,10 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("A11", TOKENS, "tokens_that_were_not_given_open_nothing"),
     ("A11", ACCESS, "a_token_cannot_choose_its_algorithm_or_key"),
     ("A12", ATTACKS, "clients_cannot_grant_themselves_privileges"),
+    ("A12", BINDINGS, "a_client_that_may_not_read_registers_no_webhook"),
+    ("A12", HOOK, "a_command_passes_the_hook_as_well"),
+    ("A12", HOOK, "tasks_that_clients_name_pass_the_hook_too"),
+    ("A12", HOOK, "input_of_an_attached_terminal_passes_the_hook"),
     ("A13", "loggia/tests/e2e/isolation.rs", "another_principals_task_is_not_found"),
     ("A13", "loggia/tests/e2e/isolation.rs", "a_contexts_name_is_its_clients_own"),
     ("A13", FOREIGN, "a_task_of_another_client_takes_as_long_as_none"),
@@ -68,6 +82,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("A16", "loggia/tests/e2e/shared.rs", "the_shown_command_is_the_one_that_runs"),
     ("A17", ATTACKS, "a_file_changed_since_the_question_is_not_written"),
     ("A18", ATTACKS, "bad_repeated_and_late_answers_change_nothing"),
+    ("A18", REPLIES, "a_cancellation_with_an_edit_cancels"),
     ("A18", REPLIES, "of_many_words_one_is_the_answer_and_none_is_a_prompt"),
     ("A18", REPLIES, "a_late_answer_names_the_first_one_in_every_dialect"),
     ("A18", REPLIES, "a_late_word_is_late_while_the_next_prompt_of_its_task_runs"),
@@ -88,6 +103,8 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("A20", GRANTED, "a_client_grants_for_its_own_prompts_until_it_is_revoked"),
     ("A20", BINDINGS, "a_choice_of_the_owner_is_refused_on_every_binding"),
     ("A20", GRANTED, "a_configured_rule_is_for_the_root_and_a_denied_command_for_no_form"),
+    ("A20", GRANTED, "a_rule_for_git_runs_no_program_that_the_repository_configures"),
+    ("A20", GRANTED, "a_rule_for_git_runs_no_hook_and_no_pager_and_is_for_one_directory"),
     ("A23", BOUNDS, "one_client_does_not_fill_the_queue_of_all"),
     ("A25", "loggia/tests/e2e/reserved_dirs.rs", "secrets_below_a_root_are_not_for_tools"),
     (
@@ -95,6 +112,12 @@ const SHOWN: &[(&str, &str, &str)] = &[
         "loggia/tests/e2e/reserved_dirs.rs",
         "a_secret_that_was_replaced_through_a_link_is_closed",
     ),
+    (
+        "A25",
+        "loggia/tests/e2e/reserved_dirs.rs",
+        "a_secret_of_one_server_is_closed_to_every_process",
+    ),
+    ("A25", "loggia/tests/e2e/seeds.rs", "protected_files_ask_although_edits_are_allowed"),
     ("A33", "loggia-server/tests/push/egress.rs", "only_the_local_user_names_loopback"),
     ("A33", BINDINGS, "a_webhook_on_loopback_is_refused_to_remote_clients_on_every_binding"),
     ("A38", REFUSED, "malformed_requests_get_the_right_error"),
@@ -119,6 +142,7 @@ const SHOWN: &[(&str, &str, &str)] = &[
     ("R11", FAULTS, "the_server_may_open_many_files_and_its_commands_as_many_as_before"),
     ("R19", FAULTS, "a_full_disk_is_reported_until_space_is_free"),
     ("R19", FAULTS, "a_full_disk_is_reported_at_the_start"),
+    ("R19", FAULTS, "tasks_of_closed_sessions_are_read_while_the_disk_is_full"),
     ("R23", ACCESS, "clocks_may_differ_by_thirty_seconds"),
     ("R24", REFUSED, "ports_that_cannot_be_had"),
     ("R31", FAULTS, "stopping_ends_streams_in_order_and_keeps_questions"),
@@ -135,6 +159,7 @@ const FLOODS: &str = "loggia/tests/e2e/floods.rs";
 const FAULTS: &str = "loggia/tests/e2e/served_faults.rs";
 const MANY_CLIENTS: &str = "loggia/tests/e2e/many_clients.rs";
 const KILL: &str = "loggia/tests/e2e/kill.rs";
+const HOOK: &str = "loggia/tests/e2e/hook.rs";
 const REPLIES: &str = "loggia/tests/e2e/replies.rs";
 const BOUNDS: &str = "loggia/tests/e2e/bounds.rs";
 const GRANTED: &str = "loggia/tests/e2e/granted.rs";

@@ -1,5 +1,7 @@
 //! A20: the scope of "always": directory, principal and duration.
 
+use std::process::Command;
+
 use serde_json::{Value, json};
 
 use crate::driver::Machine;
@@ -52,6 +54,17 @@ async fn a_client_grants_for_its_own_prompts_until_it_is_revoked() {
 
     let task = ann.prompt("p1", "run echo hi").await;
     assert_eq!(state(&task), "input-required", "{task}");
+    assert!(!task.to_string().contains("proceed_always_project"), "not offered: {task}");
+    let unclear = ann.answer(&task, "a0", "perhaps").await;
+    let why = unclear["error"]["message"].as_str().unwrap_or_default();
+    assert!(
+        why.contains(
+            "`perhaps` is not one of the offered choices: proceed_once, proceed_always, cancel"
+        ),
+        "{unclear}"
+    );
+    let seen = served.call("tasks/get", json!({ "id": task["id"] })).await;
+    assert!(seen.to_string().contains("proceed_always_project"), "offered to the owner: {seen}");
     let refused = ann.answer(&task, "a1", "proceed_always_project").await;
     let why = refused["error"]["message"].as_str().unwrap_or_default();
     assert!(why.contains("only for the user who runs Loggia"), "{refused}");
@@ -80,9 +93,11 @@ async fn a_client_grants_for_its_own_prompts_until_it_is_revoked() {
     assert_eq!(state(&task), "input-required", "{task}");
     owner.answer(&task, "a7", "cancel").await;
     assert_eq!(machine.run(&["clients", "revoke", "ann"]).code, 0);
-    let task = owner.prompt("p8", "run echo hi").await;
-    owner.answer(&task, "a8", "cancel").await;
-    let listed = owner.prompt("p9", "/approvals").await.to_string();
+    let listed = owner.prompt("p8", "/approvals").await.to_string();
+    assert!(listed.contains("No rule is in force here"), "before the next call: {listed}");
+    let task = owner.prompt("p9", "run echo hi").await;
+    owner.answer(&task, "a9", "cancel").await;
+    let listed = owner.prompt("p10", "/approvals").await.to_string();
     assert!(listed.contains("No rule is in force here"), "{listed}");
 }
 
@@ -112,4 +127,82 @@ async fn a_configured_rule_is_for_the_root_and_a_denied_command_for_no_form() {
         assert!(ran.out.contains("a rule forbids it"), "{line}: {}{}", ran.out, ran.err);
         assert_eq!(machine.read("X"), None, "{line}");
     }
+}
+
+/// Runs a line of `sh` in the workspace.
+fn sh(machine: &Machine, line: &str) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", line]).current_dir(machine.work()).env("GIT_CONFIG_GLOBAL", "/dev/null");
+    for name in ["GIT_AUTHOR_NAME", "GIT_COMMITTER_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_EMAIL"]
+    {
+        shell.env(name, "t@example.org");
+    }
+    assert!(shell.status().unwrap().success(), "{line}");
+}
+
+/// A repository with one changed file.
+fn repository() -> Machine {
+    let machine = Machine::new();
+    machine.configure(
+        "[commands]\nallow = ['git diff', 'git status', 'git commit -qam two', 'git log']\n",
+    );
+    sh(&machine, "git init -q . && echo a > f && git add f && git commit -qm one && echo b > f");
+    machine
+}
+
+#[test]
+fn a_rule_for_git_runs_no_program_that_the_repository_configures() {
+    let program = "echo \"#!/bin/sh\ntouch $PWD/RAN\ncat\" > .git/p; chmod +x .git/p";
+    for (line, configure) in [
+        ("git diff", "echo 'f diff=x' > .gitattributes; git config diff.x.command $PWD/.git/p"),
+        (
+            "git diff",
+            "echo 'f diff=x' > .git/info/attributes; git config diff.x.command $PWD/.git/p",
+        ),
+        ("git diff", "echo 'f diff=x' > .gitattributes; git config diff.x.textconv $PWD/.git/p"),
+        (
+            "git diff",
+            "echo 'f diff=x' > .gitattributes; git config extensions.worktreeConfig true; \
+             git config --worktree diff.x.command $PWD/.git/p",
+        ),
+        (
+            "git diff",
+            "echo 'f diff=x' > .gitattributes; git config include.path more; \
+             git config --file .git/more diff.x.command $PWD/.git/p",
+        ),
+        ("g''it diff", "echo 'f diff=x' > .gitattributes; git config diff.x.command $PWD/.git/p"),
+        ("git status", "echo 'f filter=x' > .gitattributes; git config filter.x.clean $PWD/.git/p"),
+        ("git diff", "echo 'f filter=x' > .gitattributes; git config filter.x.process $PWD/.git/p"),
+        ("git diff", "git config diff.external $PWD/.git/p"),
+    ] {
+        let machine = repository();
+        sh(&machine, program);
+        sh(&machine, configure);
+        let ran = machine.run(&["run", &format!("run {line}")]);
+        assert_eq!(machine.read("RAN"), None, "{configure}: {}{}", ran.out, ran.err);
+        assert_eq!(ran.code, 3, "it asks: {configure}: {}{}", ran.out, ran.err);
+        let approved = machine.run(&["run", "--approve", "all", &format!("run {line}")]);
+        assert!(machine.read("RAN").is_some(), "{configure}: {}{}", approved.out, approved.err);
+    }
+}
+
+#[test]
+fn a_rule_for_git_runs_no_hook_and_no_pager_and_is_for_one_directory() {
+    let machine = repository();
+    let hook = "echo \"#!/bin/sh\ntouch $PWD/RAN\" > .git/hooks/pre-commit; \
+                chmod +x .git/hooks/pre-commit";
+    sh(&machine, hook);
+    sh(&machine, "git config core.pager 'touch RAN; cat' && git config pager.log 'touch RAN; cat'");
+    for line in ["git diff", "git log", "git commit -qam two"] {
+        let ran = machine.run(&["run", &format!("run {line}")]);
+        assert_eq!(ran.code, 0, "{line}: {}{}", ran.out, ran.err);
+        assert_eq!(machine.read("RAN"), None, "{line}");
+    }
+    // The model chooses the directory.
+    sh(&machine, "git init -q sub");
+    let script = "[[rule]]\nsteps = [{ call = \"run_shell_command\", \
+                  input = { command = \"git status\", directory = \"sub\" } }]\n";
+    let model = machine.script("script.toml", script);
+    let ran = machine.run(&["run", "--model", &model, "go"]);
+    assert_eq!(ran.code, 3, "it asks: {}{}", ran.out, ran.err);
 }

@@ -139,6 +139,39 @@ async fn the_card_says_so_and_so_it_is() {
     assert_eq!(refused["error"]["code"], -32602, "{refused}");
 }
 
+/// A webhook gets what a stream gets: one task, then updates, also if another client writes to the task.
+#[tokio::test]
+async fn a_webhook_gets_one_task_and_then_updates() {
+    let machine = Machine::new();
+    let served = Served::start(&machine, &["serve", "--port", "0"]);
+    let webhook = Webhook::start();
+    let first = message("wait 2s\nsay one", &json!({ "url": webhook.url() }));
+    let sent = served.call("SendMessage", first).await;
+    let task = sent["result"]["task"]["id"].clone();
+    let body =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "SubscribeToTask", "params": { "id": task } });
+    let stream = served.stream(served.post(&body), usize::MAX);
+    let other = async {
+        let mut more = message("say two", &Value::Null);
+        more["message"]["messageId"] = json!("m2");
+        more["message"]["taskId"] = task.clone();
+        let sent = served.call("SendMessage", more).await;
+        assert_eq!(sent["result"]["task"]["id"], task, "{sent}");
+    };
+    let (stream, ()) = tokio::join!(stream, other);
+    let tasks = stream.iter().filter(|event| event.response["result"].get("task").is_some());
+    assert_eq!(tasks.count(), 1, "{stream:#?}");
+    let mut bodies = Vec::new();
+    while !bodies.last().is_some_and(is_over) {
+        let call = webhook.next();
+        call.reply("200 OK");
+        bodies.push(call.body);
+    }
+    let whole = bodies.iter().map(|body| body.get("task").is_some()).collect::<Vec<_>>();
+    assert!(whole[0] && !whole[1..].contains(&true), "{bodies:#?}");
+    assert!(json!(bodies).to_string().contains("two"), "{bodies:#?}");
+}
+
 /// A client of one Loggia uses another as its webhook. The notification comes from a process of the
 /// same user but must not act as the user.
 #[tokio::test]

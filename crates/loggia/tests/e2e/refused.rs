@@ -1,5 +1,7 @@
 //! Requests that the server refuses or accepts.
 
+use std::io::{Read, Write};
+
 use futures::SinkExt;
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
@@ -428,4 +430,74 @@ async fn a_socket_speaks_the_version_it_was_opened_for() {
         socket.send(2, "session/unfollow", json!({})).await;
         assert!(socket.until(|value| value["id"] == 2).await["result"].is_object());
     }
+}
+
+/// A refused request leaves its connection usable, or says that it does not.
+#[test]
+fn a_refusal_on_a_kept_connection_does_not_break_the_next_request() {
+    let machine = Machine::new();
+    let served = Served::shared(
+        &machine,
+        &[
+            "--require-token",
+            "--token-file",
+            &machine.tokens("bob:0123456789abcdef0123456789abcdef\n"),
+        ],
+    );
+    let host = format!("127.0.0.1:{}", served.port);
+    let json = "Content-Type: application/json\r\n";
+    let small = "{}".to_owned();
+    let large = "x".repeat(200_000);
+    for (host_header, more, body, status, closes) in [
+        ("evil.example", json, &small, 421, false),
+        (
+            &host,
+            "Content-Type: application/json\r\nOrigin: https://evil.example\r\n",
+            &small,
+            403,
+            false,
+        ),
+        (&host, "Content-Type: text/plain\r\n", &small, 415, false),
+        (&host, json, &small, 401, false),
+        ("evil.example", json, &large, 421, true),
+        (&host, json, &large, 401, true),
+    ] {
+        let mut stream = served.connect();
+        let head = format!(
+            "POST / HTTP/1.1\r\nHost: {host_header}\r\n{more}Content-Length: {}\r\n\r\n",
+            body.len()
+        );
+        // The body comes later than the head, as many clients send it.
+        stream.write_all(head.as_bytes()).unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        let _ = stream.write_all(body.as_bytes());
+        let refused = one_response(&mut stream);
+        assert!(refused.starts_with(&format!("HTTP/1.1 {status} ")), "{refused}");
+        let said = refused.to_ascii_lowercase().contains("\r\nconnection: close\r\n");
+        assert_eq!(said, closes, "{status} {}: {refused}", body.len());
+        if !closes {
+            let next = format!("GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            stream.write_all(next.as_bytes()).unwrap();
+            let next = one_response(&mut stream);
+            assert!(next.starts_with("HTTP/1.1 200 "), "{status}: {next}");
+        }
+    }
+}
+
+/// The head of one response; its body is read and dropped.
+fn one_response(stream: &mut std::net::TcpStream) -> String {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        stream.read_exact(&mut byte).expect("a response");
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).unwrap();
+    let length = head.lines().find_map(|line| {
+        line.to_ascii_lowercase()
+            .strip_prefix("content-length: ")
+            .map(|length| length.parse().unwrap())
+    });
+    stream.read_exact(&mut vec![0; length.unwrap_or(0)]).unwrap();
+    head
 }

@@ -161,6 +161,50 @@ async fn secrets_below_a_root_are_not_for_tools() {
     assert!(said.contains("secrets/tokens"), "{said}");
 }
 
+/// A file that one server got by a flag or a variable is closed to the other processes of its user, also
+/// to one that runs already.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_secret_of_one_server_is_closed_to_every_process() {
+    use std::os::unix::fs::PermissionsExt;
+    let machine = Machine::new();
+    let running = Served::start(&machine, &["serve", "--port", "0"]);
+    let read = async |name: &str| {
+        let message = text_message(&format!("read {name}"));
+        let params = json!({ "message": message, "configuration": { "blocking": true } });
+        running.call("message/send", params).await.to_string()
+    };
+    let secret = |name: &str, text: &str| {
+        let path = machine.write(name, text);
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    };
+    secret("tokens", "bob:0123456789abcdef0123456789abcdef\n");
+    let authority = crate::authority::Authority::new(&machine);
+    for name in ["cert.pem", "key.pem"] {
+        secret(name, &std::fs::read_to_string(authority.path(name)).unwrap());
+    }
+    secret("credential", "user:0123456789abcdef\n");
+    let all = ["tokens", "key.pem", "credential"];
+    for name in all {
+        assert!(!read(name).await.contains("one of Loggia's own files"), "{name}: not named yet");
+    }
+    let flags = ["--token-file", "tokens", "--tls-cert", "cert.pem", "--tls-key", "key.pem"];
+    let mut command = machine.command(&[&["serve", "--port", "0"][..], &flags].concat());
+    let credential = format!("git.example.org={}", machine.file("credential").display());
+    command.env("LOGGIA_SERVER_CLONES_CREDENTIALS", credential);
+    drop(Served::spawn(command));
+    for name in all {
+        let ran = machine.run(&["run", &format!("read {name}")]);
+        assert!(ran.out.contains("one of Loggia's own files"), "{name}: {}{}", ran.out, ran.err);
+        let answer = read(name).await;
+        assert!(answer.contains("one of Loggia's own files"), "{name}: {answer}");
+    }
+    // A directory that was named by mistake closes nothing.
+    machine.command(&["serve", "--port", "0", "--token-file", "."]).output().unwrap();
+    machine.write("note", "hello");
+    let ran = machine.run(&["run", "read note"]);
+    assert!(ran.out.contains("hello"), "{}{}", ran.out, ran.err);
+}
+
 /// Certificates are renewed by replacing a link: its new target is closed too.
 #[tokio::test]
 async fn a_secret_that_was_replaced_through_a_link_is_closed() {

@@ -172,6 +172,13 @@ async fn settings_that_change_are_told_with_the_next_turn() {
     let (_, task) = sdlc.post("/tasks", body).await;
     let asks = sdlc.say(json!({ "taskId": task, "userMessage": "create it" })).await;
     assert!(lines(&asks).contains(&"tool-call-confirmation".to_owned()), "{asks:#?}");
+    assert_eq!(lines(&asks)[..2], ["state-change: working", "agent-settings"], "{asks:#?}");
+    assert_eq!(asks[1].response["autoExecute"], false);
+    // Nothing changes: the calls of this server run without a question anyway.
+    let body = json!({ "kind": "agent-settings", "workspacePath": work, "autoExecute": true });
+    let (_, task) = sdlc.post("/tasks", body).await;
+    let told = sdlc.say(json!({ "taskId": task, "userMessage": "well?" })).await;
+    assert!(!lines(&told).contains(&"agent-settings".to_owned()), "{told:#?}");
 }
 
 /// S2, "Event flow example": a task, a message, a confirmation, line by line.

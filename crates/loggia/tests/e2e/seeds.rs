@@ -212,3 +212,65 @@ async fn numbers_of_1_0_may_be_texts() {
     let wrong = served.call("ListTasks", json!({ "page_size": "five" })).await;
     assert!(wrong["error"].to_string().contains("page_size"), "{wrong}");
 }
+
+/// S1: a client with the extension continues a finished task under its id; for a plain 1.0 client the task is over. In
+/// the follow-up the states go forward.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_finished_task_is_continued_by_clients_with_the_extension_only() {
+    let machine = Machine::new();
+    let served = serve(&machine, &[]);
+    let mut message = text_message("say one");
+    message["metadata"] = json!({ EXTENSION: {} });
+    let first = frames(&served, &call(false, "message/stream", &message)).await;
+    let task = first[0]["id"].clone();
+    let mut more = text_message("say two");
+    more["messageId"] = json!("m2");
+    more["taskId"] = task.clone();
+    more["metadata"] = json!({ EXTENSION: {} });
+    let second = frames(&served, &call(false, "message/stream", &more)).await;
+    let of = |frame: &Value| frame["id"] == task || frame["taskId"] == task;
+    assert!(second.iter().all(of), "{second:#?}");
+    let mut seen = states(&second);
+    // The task may start as submitted, and does not return there.
+    seen.retain(|state| *state != "submitted" || second[0]["status"]["state"] != "submitted");
+    assert_eq!(seen, ["working", "completed"], "{second:#?}");
+
+    let plain = frames(&served, &call(true, "SendStreamingMessage", &text_message("say x"))).await;
+    let over = plain[0]["task"]["id"].clone();
+    let mut late = text_message("say y");
+    late["messageId"] = json!("m3");
+    late["taskId"] = over;
+    let refused: Value =
+        served.post(&call(true, "SendMessage", &late)).send().await.unwrap().json().await.unwrap();
+    assert_eq!(refused["error"]["code"], -32004, "UnsupportedOperation: {refused}");
+}
+
+/// A write that changes nothing asks nothing.
+#[test]
+fn a_write_that_changes_nothing_asks_no_question() {
+    let machine = Machine::new();
+    machine.write("a.txt", "x\n");
+    let ran = machine.run(&["run", "write a.txt: x"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+    let ran = machine.run(&["run", "write a.txt: y"]);
+    assert_eq!(ran.code, 3, "it asks: {}{}", ran.out, ran.err);
+}
+
+/// Files that other programs execute from are asked about although edits are allowed.
+#[test]
+fn protected_files_ask_although_edits_are_allowed() {
+    for name in [
+        ".factory/hooks/x.sh",
+        ".opencode/command/x.md",
+        ".mvn/extensions.xml",
+        ".yarn/plugins/x.cjs",
+        ".config/zed/tasks.json",
+        ".git-credentials",
+        "sub/.gdbinit",
+    ] {
+        let machine = Machine::new();
+        let ran = machine.run(&["run", "--approve", "edits", &format!("write {name}: x")]);
+        assert_eq!(ran.code, 3, "{name}: {}{}", ran.out, ran.err);
+        assert_eq!(machine.read(name), None, "{name}");
+    }
+}

@@ -284,13 +284,17 @@ struct SmallDisk {
 
 impl SmallDisk {
     fn new(size: &str) -> Self {
+        Self::serving(size, &["--a2a-port", "0", "--approve", "all"])
+    }
+
+    fn serving(size: &str, arguments: &[&str]) -> Self {
         let machine = Machine::new();
         std::fs::create_dir_all(machine.data()).unwrap();
         let data = machine.data().to_str().unwrap().to_owned();
         let mount = format!("mount -t tmpfs -o size={size},mode=700 none \"$0\" && exec \"$@\"");
         let mut command = Command::new("unshare");
         command.args(["-m", "sh", "-c", &mount, &data]).arg(Machine::program());
-        command.args(["--a2a-port", "0", "--approve", "all"]);
+        command.args(arguments);
         let served = Served::spawn(machine.prepare(command));
         Self { machine, served }
     }
@@ -381,6 +385,52 @@ async fn a_full_disk_is_reported_until_space_is_free() {
     assert!(seen.len() > 3 && followed.starts_with(&seen), "nothing was seen that is not there");
     let head = log.last().unwrap().seq;
     assert!(followed.iter().all(|(id, _)| place(id).0 <= head.0));
+}
+
+/// R19: a finished task of a closed session is read from the store, because opening the session writes.
+#[tokio::test]
+async fn tasks_of_closed_sessions_are_read_while_the_disk_is_full() {
+    let arguments = ["serve", "--port", "0", "--approve", "all"];
+    let mut disk = SmallDisk::serving("6m", &arguments);
+    let say = |text: &str| {
+        let message = text_message(text);
+        json!({ "message": message, "configuration": { "blocking": true } })
+    };
+    let first = disk.served.call("message/send", say("say one")).await;
+    let task = first["result"]["id"].as_str().unwrap().to_owned();
+    let mut extended = say("say one");
+    extended["message"]["metadata"] = json!({ EXTENSION: {} });
+    let extended = disk.served.call("message/send", extended).await["result"]["id"].clone();
+    // Another server, which has opened no session.
+    let mut command = Command::new("nsenter");
+    command.args(["-t", &disk.served.child.id().to_string(), "-m"]).arg(Machine::program());
+    command.args(arguments);
+    disk.served = Served::spawn(disk.machine.prepare(command));
+    let SmallDisk { machine, served } = &disk;
+    let filler = machine.data().join("filler");
+    disk.inside("dd", &["if=/dev/zero", &format!("of={}", filler.display()), "bs=4k"]);
+    let refused = loop {
+        let told = served.call("message/send", say(&format!("say {}", "x".repeat(20_000)))).await;
+        if told["result"]["id"].is_null() {
+            break told;
+        }
+    };
+    assert_eq!(refused["error"]["data"]["reason"], "storage-full", "{refused}");
+    let old = served.call("tasks/get", json!({ "id": task })).await;
+    assert_eq!(old["result"]["status"]["state"], "completed", "{old}");
+    let new = served.call("GetTask", json!({ "id": task })).await;
+    assert_eq!(new["result"]["status"]["state"], "TASK_STATE_COMPLETED", "{new}");
+    let form = served.call("tasks/get", json!({ "id": extended })).await;
+    assert!(form.to_string().contains(EXTENSION), "in the form of its session: {form}");
+    for path in
+        [format!("/v1/tasks/{task}"), format!("/tasks/{task}"), format!("/tasks/{task}/metadata")]
+    {
+        let found = served.get(&path).await;
+        assert!(found.to_string().contains(&task), "{path}: {found}");
+    }
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": "tasks/resubscribe", "params": { "id": task } });
+    let stream = served.stream(served.post(&body), usize::MAX).await;
+    assert_eq!(stream[0].response["result"]["id"], task, "{stream:?}");
 }
 
 /// R19: with a full disk no command starts, with a database or without one, and each says why.

@@ -53,17 +53,12 @@ const GIT: &[(&str, &str)] = &[
 const GIT_COUNT: &str = "GIT_CONFIG_COUNT";
 const PAGERS: &[&str] = &["PAGER", "GIT_PAGER"];
 
-/// The environment of a command that a rule allows. If the repository configures an external diff
-/// program, git fails instead of running it, because git has no setting that disables it.
+/// The environment of a command that a rule allows. [`super::configured_programs`] finds the programs that
+/// git has no setting for.
 pub(super) fn without_configured_programs(
     environment: &[(OsString, OsString)],
-    external_diff: bool,
 ) -> Vec<(OsString, OsString)> {
-    let ours = |name: &OsStr| {
-        name == GIT_COUNT
-            || PAGERS.iter().any(|pager| name == *pager)
-            || external_diff && name == "GIT_EXTERNAL_DIFF"
-    };
+    let ours = |name: &OsStr| name == GIT_COUNT || PAGERS.iter().any(|pager| name == *pager);
     let mut kept: Vec<_> = environment.iter().filter(|(name, _)| !ours(name)).cloned().collect();
     // Settings that the user passes on stay. Ours come later and override them.
     let passed = environment.iter().find(|(name, _)| name == GIT_COUNT);
@@ -75,48 +70,24 @@ pub(super) fn without_configured_programs(
     }
     kept.push((GIT_COUNT.into(), passed.saturating_add(GIT.len()).to_string().into()));
     kept.extend(PAGERS.iter().map(|pager| (pager.into(), "cat".into())));
-    if external_diff {
-        kept.push(("GIT_EXTERNAL_DIFF".into(), "false".into()));
-    }
     kept
-}
-
-/// Whether the configuration of the directory's repository names an external diff program, or includes
-/// a file that could.
-pub(super) fn names_external_diff(directory: &Path) -> bool {
-    let Some(git) = directory.ancestors().map(|above| above.join(".git")).find(|git| git.exists())
-    else {
-        return false;
-    };
-    let own = match std::fs::read_to_string(&git) {
-        // A worktree or a submodule.
-        Ok(link) => {
-            let target = link.strip_prefix("gitdir:").unwrap_or_default().trim();
-            git.parent().unwrap_or(directory).join(target)
-        }
-        Err(_) => git,
-    };
-    let common = std::fs::read_to_string(own.join("commondir")).unwrap_or_default();
-    let directories = [own.join(common.trim()), own];
-    let files = directories.iter().flat_map(|at| [at.join("config"), at.join("config.worktree")]);
-    files.into_iter().any(|file| {
-        let text = std::fs::read(file).unwrap_or_default().to_ascii_lowercase();
-        let text = String::from_utf8_lossy(&text);
-        text.contains("external") || text.contains("[include")
-    })
 }
 
 /// bash if it is on the path, otherwise sh.
 pub(super) fn shell(environment: &[(OsString, OsString)]) -> PathBuf {
+    program(environment, "bash").unwrap_or_else(|| Path::new("/bin/sh").to_owned())
+}
+
+/// A program on the path.
+pub(super) fn program(environment: &[(OsString, OsString)], name: &str) -> Option<PathBuf> {
     let path =
         environment.iter().find(|(name, _)| name == "PATH").map(|(_, value)| value.as_os_str());
     let path = path.unwrap_or_else(|| OsStr::new(DEFAULT_PATH));
     std::env::split_paths(path)
-        // A relative entry could make a file of the workspace the shell.
+        // A relative entry could make a file of the workspace the program.
         .filter(|directory| directory.is_absolute())
-        .map(|directory| directory.join("bash"))
-        .find(|shell| shell.is_file())
-        .unwrap_or_else(|| Path::new("/bin/sh").to_owned())
+        .map(|directory| directory.join(name))
+        .find(|program| program.is_file())
 }
 
 #[cfg(test)]

@@ -344,6 +344,7 @@ fn of_line(line: &str, pick: LinePick) -> Proposal {
         access: if reads { Access::Other } else { Access::Execute },
         input: json!({ "command": line }),
         details: Details::Execute { command, directory: directory.into() },
+        needs_person: false,
     }
 }
 

@@ -52,6 +52,7 @@ pub fn shell(command: &str) -> Proposal {
             command: command.to_owned(),
             directory: "/work/project".into(),
         },
+        needs_person: false,
     }
 }
 
@@ -74,6 +75,7 @@ pub fn edit_of(path: &str, old: &str, new: &str) -> Proposal {
         access: Access::Edit,
         input: json!({ "new": new, "old": old, "path": path }),
         details: Details::Edit(diff),
+        needs_person: false,
     }
 }
 

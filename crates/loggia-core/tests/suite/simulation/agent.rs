@@ -214,7 +214,15 @@ fn proposal(message: MessageId, rng: &mut Rng) -> Proposal {
     };
     let runs = matches!(details, Details::Execute { .. });
     let tool = if runs { SHELL_TOOL } else { "a.b" }.to_owned();
-    Proposal { message, tool, title: "a call".into(), access, input: json!({ "a": 1 }), details }
+    Proposal {
+        message,
+        tool,
+        title: "a call".into(),
+        access,
+        input: json!({ "a": 1 }),
+        details,
+        needs_person: false,
+    }
 }
 
 /// Rules that match proposals of these agents.
