@@ -159,7 +159,7 @@ fn assert_begin_equally(asked: &[Recorded], model: &str) {
         found.unwrap_or_else(|| panic!("{model}: {body}")).clone()
     };
     let conversations: Vec<Vec<Value>> = asked.iter().map(messages).collect();
-    assert!(conversations.len() >= 6, "{model}: {} requests", conversations.len());
+    assert!(conversations.len() >= 4, "{model}: {} requests", conversations.len());
     for pair in conversations.windows(2) {
         assert_eq!(pair[1].get(..pair[0].len()), Some(pair[0].as_slice()), "{model}");
     }
@@ -176,7 +176,10 @@ fn killed_when(
     approve: &str,
     ready: impl Fn(&str) -> bool,
 ) -> (Desk, String) {
-    let desk = Desk::new(move |asked| Answer { pace: pace.clone(), ..repairs(asked) });
+    let desk = Desk::new(move |asked| {
+        let first = asked.earlier_requests == 0;
+        Answer { pace: if first { pace.clone() } else { Pace::default() }, ..repairs(asked) }
+    });
     broken_project(&desk.machine);
     let arguments = [
         "run",
@@ -325,6 +328,11 @@ fn no_client_gets_the_items_of_a_reply() {
     assert_eq!(kept.collect::<Vec<_>>(), [0, 0, 0, 0]);
 }
 
+/// How often it has dug, as far as the conversation says.
+fn dug(conversation: &str) -> usize {
+    (1..=6).rev().find(|times| conversation.contains(&format!("dug {times}"))).unwrap_or(0)
+}
+
 /// Three compactions in one session, and one inside a turn: what was said before is in the request after.
 #[test]
 fn facts_survive_three_compactions_and_one_inside_a_turn() {
@@ -335,17 +343,15 @@ fn facts_survive_three_compactions_and_one_inside_a_turn() {
             // The summary of a good model keeps the facts.
             let facts = ["the secret word is elderberry", "the port is 4711"];
             let kept: Vec<&str> = facts.into_iter().filter(|fact| whole.contains(fact)).collect();
-            return Answer::text(format!("Facts: {}.", kept.join("; ")));
+            return Answer::text(format!("Facts: {}; dug {}.", kept.join("; "), dug(&whole)));
         }
         match asked.prompt() {
             prompt if prompt.contains("recall") => {
                 let known = whole.contains("elderberry") && whole.contains("4711");
                 Answer::text(if known { "I remember both." } else { "I have forgotten it." })
             }
-            prompt if prompt.contains("dig") && !whole.contains("dug 6") => {
-                let done =
-                    (1..=6).filter(|n| whole.contains(&format!("dug {n}"))).max().unwrap_or(0);
-                let command = format!("echo dug {}; seq 1 800", done + 1);
+            prompt if prompt.contains("dig") && dug(&whole) < 6 => {
+                let command = format!("echo dug {}; seq 1 2000", dug(&whole) + 1);
                 Answer::says([Say::call("run_shell_command", &json!({ "command": command }))])
             }
             _ => Answer::text(long.clone()),
