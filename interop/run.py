@@ -6,7 +6,6 @@ and workspace for it, and counts the results of its checks.
 """
 
 import argparse
-import hashlib
 import os
 import pathlib
 import re
@@ -17,53 +16,24 @@ import sys
 import tempfile
 import threading
 
+sys.dont_write_bytecode = True
+import install
+
 HERE = pathlib.Path(__file__).resolve().parent
-INSTALLED = HERE.parent / 'target' / 'interop'
 # Seconds; no client takes a tenth of this.
 TIME_LIMIT = 300
-
-
-def install(name, inputs, command_of):
-    """Installs into a separate directory, once for each content of `inputs`."""
-    directory = INSTALLED / name
-    stamp = directory / 'installed'
-    wanted = hashlib.sha256(b'\0'.join(path.read_bytes() for path in inputs)).hexdigest()
-    if not stamp.exists() or stamp.read_text() != wanted:
-        shutil.rmtree(directory, ignore_errors=True)
-        directory.mkdir(parents=True)
-        for command in command_of(directory):
-            subprocess.run(command, cwd=directory, check=True)
-        stamp.write_text(wanted)
-    return directory
 
 
 def python(version, script, complete=True):
     """`complete`: all declared dependencies are installed, used or not."""
     requirements = HERE / 'python' / f'requirements-{version}.txt'
-
-    def commands(directory):
-        yield [sys.executable, '-m', 'venv', 'venv']
-        pip = [directory / 'venv/bin/python', '-m', 'pip', '--disable-pip-version-check']
-        yield [*pip, 'install', '--quiet', '--no-deps', '--requirement', requirements]
-        if complete:
-            yield [*pip, 'check']
-
-    directory = install(f'python-{version}', [requirements], commands)
-    return [directory / 'venv/bin/python', '-B', HERE / 'python' / script]
+    interpreter = install.python(f'python-{version}', requirements, complete)
+    return [interpreter, '-B', HERE / 'python' / script]
 
 
 def js(name):
     source = HERE / 'js' / name
-    inputs = [source / 'package.json', source / 'package-lock.json']
-
-    def commands(directory):
-        for path in inputs:
-            shutil.copy(path, directory)
-        if (source / 'unused').exists():
-            shutil.copytree(source / 'unused', directory / 'unused')
-        yield ['npm', 'ci', '--ignore-scripts', '--no-audit', '--no-fund', '--loglevel=error']
-
-    directory = install(f'js-{name}', inputs, commands)
+    directory = install.npm(f'js-{name}', source)
     # Packages are resolved from the directory of the script.
     for path in [*(HERE / 'js').glob('*.mjs'), *source.glob('*.mjs')]:
         shutil.copy(path, directory)
@@ -83,7 +53,7 @@ def command_line(version):
         yield ['rm', '-r', directory / 'build']
 
     script = HERE / 'cli' / 'test_cli.py'
-    directory = install(f'a2acli-{version}', [], commands)
+    directory = install.install(f'a2acli-{version}', [], commands)
     return [sys.executable, '-B', script, directory / 'bin/a2acli']
 
 

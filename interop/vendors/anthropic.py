@@ -220,6 +220,30 @@ def parameters_are_checked(client):
         raise AssertionError('accepted')
 
 
+def a_system_message_sets_the_effort(client):
+    """Only with its beta, and only where the system speaks. A message does not have a format."""
+    beta = 'mid-conversation-output-config-2026-07-01'
+    effort = {'effort': 'low'}
+    message = {'role': 'system', 'content': 'Be quick.', 'output_config': effort}
+
+    def ask(messages, betas):
+        client.beta.messages.create(model=MODEL, max_tokens=1000, messages=messages, betas=betas)
+
+    ask([user('long'), message], [beta])
+    for messages, betas in [
+        ([user('long'), message], ['effort-2025-11-24']),
+        ([{**user('long'), 'output_config': effort}], [beta]),
+        ([user('long'), {**message, 'output_config': {'effort': 'most'}}], [beta]),
+        ([user('long'), {**message, 'output_config': {'format': {}}}], [beta]),
+    ]:
+        try:
+            ask(messages, betas)
+        except anthropic.BadRequestError as error:
+            assert 'output_config' in error.api_message, error.api_message
+        else:
+            raise AssertionError((messages, betas))
+
+
 CHECKS = [
     a_loop_without_streaming,
     a_loop_with_streaming,
@@ -232,6 +256,7 @@ CHECKS = [
     an_error_in_a_stream_is_raised,
     models_are_listed_and_tokens_counted,
     parameters_are_checked,
+    a_system_message_sets_the_effort,
 ]
 
 

@@ -189,15 +189,15 @@ def main(base):
     for server in SERVERS:
         client = openai.OpenAI(api_key='sk-test', base_url=f'{base}/{server}/v1', max_retries=0)
         assert [model.id for model in client.models.list()], server
-        print(f'ok {server}: the list of models')
+        print(f'ok   {server}: the list of models')
         messages = tool_loop(client, server, whole)
-        print(f'ok {server}: a tool loop')
+        print(f'ok   {server}: a tool loop')
         assert tool_loop(client, server, streamed)
-        print(f'ok {server}: a streamed tool loop')
+        print(f'ok   {server}: a streamed tool loop')
         failures(client, server)
-        print(f'ok {server}: failures and ends')
+        print(f'ok   {server}: failures and ends')
         strictness(client, server, messages)
-        print(f'ok {server}: what it refuses')
+        print(f'ok   {server}: what it refuses')
     keyless = openai.OpenAI(
         api_key='k',
         base_url=f'{base}/chat/v1',
@@ -205,7 +205,7 @@ def main(base):
         default_headers={'Authorization': 'Basic k'},
     )
     refused(lambda: keyless.models.list(), openai.AuthenticationError, 'API key')
-    print('ok chat: a key is needed')
+    print('ok   chat: a key is needed')
 
 
 main(sys.argv[1].rstrip('/'))

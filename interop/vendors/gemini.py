@@ -1,51 +1,22 @@
 """Google's Python SDK against the fake of Gemini.
 
-    gemini.py --script > SCRIPT.json
-    loggia-fake-vendors SCRIPT.json [PORT]
-    gemini.py http://127.0.0.1:PORT/gemini
+    loggia-fake-vendors interop/vendors/gemini.json 4711
+    python interop/vendors/gemini.py http://127.0.0.1:4711
 
 Prints a line for each check; the first check that fails ends it.
 """
 
 import asyncio
-import json
 import sys
 
-CALLS = [
-    {"thought": "**Looking**\n\nI look at the cities."},
-    {"text": "I look at both cities. "},
-    {"call": {"tool": "get_weather", "arguments": '{"city": "Köln"}'}},
-    {"call": {"tool": "get_weather", "arguments": '{"city": "Rom"}'}},
-]
-DONE = [{"thought": "**Done**"}, {"text": "Sunny in Köln and in Rom."}]
-
-
-def refusal(name, delay=None):
-    return {"fault": {"refuse": {"error": name, "retry_after_ms": delay}}}
-
-
-SCRIPT = [
-    {"prompt": "weather", "replies": 0, "answer": {"says": CALLS}},
-    {"prompt": "weather", "replies": 1, "result": "sunny", "answer": {"says": DONE}},
-    {"prompt": "weather", "replies": 2, "answer": {"says": DONE}},
-    {"prompt": "more", "replies": 0, "answer": {"says": [{"text": "More."}], "usage": [100, 60, 7]}},
-    {"prompt": "long", "answer": {"says": [{"text": "It is"}], "stop": "length"}},
-    {"prompt": "bad", "answer": {"stop": "refusal"}},
-    {"prompt": "malformed", "answer": {"says": [{"call": {"tool": "t", "arguments": "{"}}]}},
-    {"prompt": "slow", "answer": refusal("rate_limit", 1200)},
-    {"prompt": "key", "answer": refusal("bad_key")},
-    {"prompt": "halfway", "answer": {
-        "says": [{"text": "This breaks in the middle."}],
-        "fault": {"error_after": {"events": 1, "error": "overloaded"}},
-    }},
-]
-
+SAID = "I look at both cities. "
+DONE = "Sunny in Köln and in Rom."
 MODELS = ["gemini-3.8-flash", "gemini-2.5-flash"]
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
 
 def passed(what):
-    print(f"ok {what}", flush=True)
+    print(f"ok   gemini: {what}", flush=True)
 
 
 def config(types, **more):
@@ -88,13 +59,13 @@ def loop(client, types, model, stream):
     parts, usage = ask()
     assert parts[0].thought and parts[0].text.startswith("**Looking**")
     assert usage.thoughts_token_count > 0 and usage.prompt_token_count > 0
-    assert "".join(part.text for part in parts if part.text and not part.thought) == CALLS[1]["text"]
+    assert "".join(part.text for part in parts if part.text and not part.thought) == SAID
     calls = [part for part in parts if part.function_call]
     assert [call.function_call.args for call in calls] == [{"city": "Köln"}, {"city": "Rom"}]
     assert calls[0].thought_signature and not calls[1].thought_signature
     contents.append(types.Content(role="user", parts=answers(types, [call.function_call for call in calls])))
     parts, _ = ask()
-    assert "".join(part.text for part in parts if part.text and not part.thought) == DONE[1]["text"]
+    assert "".join(part.text for part in parts if part.text and not part.thought) == DONE
     contents.append(types.Content(role="user", parts=[types.Part(text="Say more.")]))
     _, usage = ask()
     assert (usage.prompt_token_count, usage.cached_content_token_count) == (100, 60)
@@ -132,6 +103,27 @@ def rules(client, types, errors, contents):
     refused(lambda it: it.pop(2), "immediately after a function call")
     refused(lambda it: setattr(it[2].parts[0].function_response, "id", "x"), "no function response with its name and id")
     passed("changed conversations are refused")
+
+
+def schemas(client, types, errors):
+    """A schema may name its version; the schemas within may not."""
+    version = {"$schema": "http://json-schema.org/draft-07/schema#"}
+
+    def ask(schema):
+        function = types.FunctionDeclaration(name="f", description="f", parameters_json_schema=schema)
+        tools = [types.Tool(function_declarations=[function])]
+        options = types.GenerateContentConfig(tools=tools)
+        client.models.generate_content(model=MODELS[0], contents="Say more.", config=options)
+
+    ask({**CITY, **version})
+    for within in [version, {"$ref": "#/$defs/City"}, {"type": "array"}]:
+        try:
+            ask({"type": "object", "properties": {"city": within}})
+        except errors.ClientError as error:
+            assert error.code == 400 and "parameters_json_schema" in error.message, error
+        else:
+            raise AssertionError(f"not refused: {within}")
+    passed("schemas of functions")
 
 
 def endings(client, types, errors):
@@ -175,7 +167,7 @@ def chat(client, types, model):
         tools=[get_weather], thinking_config=types.ThinkingConfig(include_thoughts=True)
     )
     talk = client.chats.create(model=model, config=options)
-    assert talk.send_message("What is the weather?").text == DONE[1]["text"]
+    assert talk.send_message("What is the weather?").text == DONE
     assert "".join(chunk.text or "" for chunk in talk.send_message_stream("Say more.")) == "More."
     passed(f"{model}: a chat with automatic calls")
 
@@ -198,6 +190,7 @@ def main(url):
             if model == MODELS[0]:
                 rules(client, types, errors, contents)
         chat(client, types, model)
+    schemas(client, types, errors)
     endings(client, types, errors)
     asyncio.run(asynchronous(client, MODELS[0]))
     names = [model.name for model in client.models.list()]
@@ -207,8 +200,4 @@ def main(url):
     passed("models and tokens")
 
 
-if __name__ == "__main__":
-    if sys.argv[1] == "--script":
-        print(json.dumps(SCRIPT))
-    else:
-        main(sys.argv[1])
+main(f"{sys.argv[1]}/gemini")

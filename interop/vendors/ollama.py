@@ -106,19 +106,19 @@ def main(base):
     shown = client.show(MODEL)
     assert shown.modelinfo['qwen3.context_length'] == 262144, shown
     assert 'thinking' in shown.capabilities, shown
-    print('ok the list of models, and one of them')
+    print('ok   ollama: the list of models, and one of them')
     messages = tool_loop(client, whole)
-    print('ok a tool loop')
+    print('ok   ollama: a tool loop')
     tool_loop(client, streamed)
-    print('ok a streamed tool loop')
+    print('ok   ollama: a streamed tool loop')
     assert streamed(client, prompt('long')).done_reason == 'length'
     refused(lambda: ask(client, prompt('model')), 404, 'not found')
     refused(lambda: ask(client, prompt('slow')), 429, 'too many')
     refused(lambda: ask(client, prompt('halfway'), stream=True), None, 'server busy')
-    print('ok failures and ends')
+    print('ok   ollama: failures and ends')
     without = [m for m in messages if not (isinstance(m, dict) and m['role'] == 'tool')]
     refused(lambda: ask(client, without), 400, 'no result')
-    print('ok what it refuses')
+    print('ok   ollama: what it refuses')
 
 
 main(sys.argv[1].rstrip('/'))

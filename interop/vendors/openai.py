@@ -1,6 +1,9 @@
 """The official Python SDK against the fake of the Responses API.
 
-usage: openai.py BASE_URL     (http://127.0.0.1:4711/openai/v1; the fake runs openai.script.json)
+    loggia-fake-vendors interop/vendors/openai.json 4711
+    python interop/vendors/openai.py http://127.0.0.1:4711
+
+Prints a line for each check; the first check that fails ends it.
 """
 
 import os
@@ -28,7 +31,7 @@ TOOLS = [
         "strict": False,
     }
 ]
-base_url = sys.argv[1]
+base_url = f"{sys.argv[1]}/openai/v1"
 client = OpenAI(base_url=base_url, api_key="sk-fake-1234567890", max_retries=0)
 
 
@@ -136,21 +139,21 @@ def endings():
 
 def main():
     messages = loop(streamed)
-    print("ok: a streamed tool loop with reasoning")
+    print("ok   openai: a streamed tool loop with reasoning")
     loop(whole)
-    print("ok: a tool loop without streaming")
+    print("ok   openai: a tool loop without streaming")
     refusals(messages)
-    print("ok: broken conversations are refused")
+    print("ok   openai: broken conversations are refused")
     endings()
-    print("ok: refusal, length, rate limit, failure in the stream")
+    print("ok   openai: refusal, length, rate limit, failure in the stream")
     assert "gpt-6.1-sol" in [model.id for model in client.models.list()]
-    print("ok: the list of models")
+    print("ok   openai: the list of models")
     try:
         urllib.request.urlopen(f"{base_url}/models")
         raise AssertionError("no key is needed")
     except urllib.error.HTTPError as error:
         assert error.code == 401, error
-    print("ok: a request without a key is refused")
+    print("ok   openai: a request without a key is refused")
 
 
 main()

@@ -32,7 +32,8 @@ pub fn run(extent: Extent) -> anyhow::Result<()> {
             .cargo("dependencies", &["deny", "check", "bans", "licenses", "sources"])
             .cargo("documentation tests", &["test", "--workspace", "--doc", "--locked"])
             .cargo("tests", &["nextest", "run", "--workspace", "--locked"])
-            .add("official clients", official_clients)
+            .add("official clients", || python("interop/run.py", "loggia"))
+            .add("clients of vendors", || python("interop/run_vendors.py", "loggia-fake-vendors"))
             .run(),
     }
 }
@@ -51,16 +52,10 @@ pub fn conformance(kits: &[&str]) -> anyhow::Result<()> {
     if status.success() { Ok(()) } else { bail!("a kit reports an unexpected result ({status})") }
 }
 
-/// Runs the A2A project's own clients against the binary that the tests have built.
-fn official_clients() -> anyhow::Result<()> {
-    let binary = step::target().join("debug/loggia");
+/// Runs clients of others against a binary that the tests have built.
+fn python(script: &str, binary: &str) -> anyhow::Result<()> {
     let mut command = Command::new("python3");
-    command.arg("interop/run.py").arg(&binary).current_dir(step::root());
-    let status =
-        command.status().context("cannot start python3, which the official clients need")?;
-    if status.success() {
-        Ok(())
-    } else {
-        bail!("a test with an official client failed ({status})")
-    }
+    command.arg(script).arg(step::target().join("debug").join(binary)).current_dir(step::root());
+    let status = command.status().context("cannot start python3, which the clients need")?;
+    if status.success() { Ok(()) } else { bail!("a test of {script} failed ({status})") }
 }

@@ -4,7 +4,9 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use loggia_core::{Command, Level, Mode, Repository, SessionId, Settings, Workspace};
+use loggia_core::{
+    Command, Effort, Level, Mode, ModelName, Repository, SessionId, Settings, Workspace,
+};
 use loggia_session::SessionHandle;
 use loggia_wire::{AgentSettings, Condition, WireError};
 
@@ -73,7 +75,31 @@ impl Server {
             settings.tools = Some(tools.clone());
         }
         notices.extend(mcp_notice(asked));
+        notices.extend(self.choose_model(settings, asked));
         Ok(notices)
+    }
+
+    /// Applies the model and the effort. Returns what to tell the client if they cannot be had.
+    fn choose_model(&self, settings: &mut Settings, asked: &AgentSettings) -> Vec<String> {
+        let mut notices = Vec::new();
+        if let Some(name) = &asked.model {
+            match (self.defaults.model_check)(name) {
+                Ok(()) => settings.model = ModelName(name.clone()),
+                Err(why) => {
+                    notices.push(format!("{why}; this session uses {}", settings.model));
+                }
+            }
+        }
+        if let Some(name) = &asked.effort {
+            match Effort::from_name(name) {
+                Some(effort) => settings.effort = Some(effort),
+                None => {
+                    let levels = Effort::ALL.map(Effort::name).join(", ");
+                    notices.push(format!("effort is not one of {levels}: it is not applied"));
+                }
+            }
+        }
+        notices
     }
 
     fn allowed_tools<'a>(
@@ -115,6 +141,17 @@ impl Server {
         if tools.is_some() && settings.tools.as_ref().map(sorted) != tools.map(sorted) {
             notices.push(
                 "allowed_tools is for a session's first message: this session keeps its tools"
+                    .into(),
+            );
+        }
+        let other_model = asked.model.as_ref().is_some_and(|name| *name != settings.model.0);
+        let other_effort = asked
+            .effort
+            .as_deref()
+            .is_some_and(|name| settings.effort.map(Effort::name) != Some(name));
+        if other_model || other_effort {
+            notices.push(
+                "model and effort are for a session's first message: /model and /effort change them"
                     .into(),
             );
         }

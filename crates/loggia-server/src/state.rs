@@ -70,6 +70,9 @@ pub struct Server {
 /// Finds the commands from files that apply in a workspace. Blocks.
 pub type CommandSource = Arc<dyn Fn(&Path) -> CustomCommands + Send + Sync>;
 
+/// Whether a client may have the model with this name, or why not. Blocks on the file system.
+pub type ModelCheck = Arc<dyn Fn(&str) -> Result<(), String> + Send + Sync>;
+
 /// Which sessions are served.
 pub enum ServedSessions {
     /// The one session of this process. A message without a context is its next prompt.
@@ -91,6 +94,7 @@ pub struct Defaults {
     pub tools: Vec<Tool>,
     /// Whether a client may turn approvals off for its session.
     pub auto_execute: bool,
+    pub model_check: ModelCheck,
 }
 
 /// The client that makes a request.

@@ -49,6 +49,7 @@ impl Stage {
             agent: AgentName("script".into()),
             tools: Vec::new(),
             auto_execute: true,
+            model_check: Arc::new(|_| Ok(())),
         };
         let sources = AllowedSources { schemes: vec![Scheme::File], ..AllowedSources::default() };
         let policy = ClonePolicy { directory: root.join("own/clones"), sources, count: 4 };

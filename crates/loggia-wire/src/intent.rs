@@ -242,6 +242,10 @@ pub struct AgentSettings {
     pub mcp_servers: Option<Value>,
     pub allowed_tools: Option<Vec<String>>,
     pub auto_execute: Option<bool>,
+    /// The name of a model, as the configuration writes it.
+    pub model: Option<String>,
+    /// A level of effort.
+    pub effort: Option<String>,
     /// Work in a clone of this repository instead of a directory of the server.
     pub repository: Option<Repository>,
     /// The names of the repository's fields, for errors.

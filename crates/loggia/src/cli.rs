@@ -270,7 +270,7 @@ pub enum Allow {
 pub enum KeysCommand {
     /// Store a key, typed or pasted without being shown, or piped in
     Set {
-        /// The provider: anthropic, openai, gemini, …
+        /// The provider, such as anthropic, openai or gemini
         provider: String,
     },
     /// List the providers that have a key, and where it is; keys are never shown

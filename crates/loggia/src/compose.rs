@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use loggia_agent::model::registry;
+use loggia_agent::model::{registry, scripted};
 use loggia_agent::tool::{self, ToolConfig, ToolSpec, Toolbox};
 use loggia_agent::workspace::ReservedDirs;
 use loggia_agent::{CommandFiles, CompactAt, NativeAgent};
@@ -18,7 +18,7 @@ use loggia_models::Providers;
 use loggia_server::auth::Clients;
 use loggia_server::hook::PromptHook;
 use loggia_server::hook::process::HookProgram;
-use loggia_server::state::CommandSource;
+use loggia_server::state::{CommandSource, ModelCheck};
 use loggia_session::{Hub, Listed, Listing, NewSession, SessionHandle, Store, StoreError};
 use loggia_store::SqliteStore;
 use loggia_wire::card::Skill;
@@ -313,6 +313,17 @@ impl App {
         models::find_key(provider, user, &self.environment, &config.stored_keys)
     }
 
+    /// Whether a client may have a model. Scripts are files of this machine, so they are not for clients.
+    pub fn model_check(&self, config: &Config) -> ModelCheck {
+        let (providers, directory) = (self.providers(config), self.workspace.clone());
+        Arc::new(move |name: &str| {
+            if name.trim_start().starts_with(scripted::PREFIX) {
+                return Err("a client cannot choose a script as its model".to_owned());
+            }
+            registry::check(name, &directory, &providers).map_err(|error| error.to_string())
+        })
+    }
+
     /// Fails if the configured model cannot be opened. No network. Blocks on the file system.
     pub fn check_model(&self, config: &Config) -> anyhow::Result<()> {
         let checked = registry::check(&config.model, &self.workspace, &self.providers(config));
@@ -326,18 +337,21 @@ impl App {
             return Vec::new();
         }
         let running = self.providers(config).local_servers().await;
-        let other = match running.first() {
-            Some((server, model)) => {
-                format!("use {server} on this machine: `--model {model}`")
+        let next = match running.first() {
+            Some((_, model)) => {
+                format!(
+                    "For a model: `--model {model}` on this machine, or `loggia keys set anthropic`."
+                )
             }
-            None => "choose one with `--model PROVIDER/MODEL` (`loggia models`)".to_owned(),
+            None => {
+                "For a model: `loggia keys set anthropic`, or `--model NAME` (`loggia models`)."
+                    .to_owned()
+            }
         };
         vec![
-            "this is the offline demo, which knows a few commands and no language: no model has a key."
+            "this is the offline demo: it follows steps such as `say hi` and knows no language"
                 .to_owned(),
-            format!(
-                "To get a model, run `loggia keys set anthropic` (or openai, gemini), or {other}."
-            ),
+            next,
         ]
     }
 

@@ -101,7 +101,7 @@ fn built_in_values_need_no_file() {
 fn later_layers_win() {
     let user = "model = \"user\"\n";
     let project = "# a comment\nmodel = \"project\"\n";
-    let flags = Flags { model: Some("flag".into()), mode: None };
+    let flags = Flags { model: Some("flag".into()), ..Flags::default() };
     let variable: &[(&str, &str)] = &[("LOGGIA_MODEL", "variable")];
     type Case<'a> = (&'a str, &'a str, &'a [(&'a str, &'a str)], Option<&'a Flags>, [&'a str; 2]);
     let cases: &[Case<'_>] = &[
@@ -219,7 +219,7 @@ fn an_untrusted_project_may_only_restrict() {
             .user(&format!("mode = '{user}'"))
             .project(&format!("mode = '{project}'"));
         assert_eq!(machine.load().config.mode, wanted, "{user} then {project}");
-        let flags = Flags { mode: Some(Mode::All), model: None };
+        let flags = Flags { mode: Some(Mode::All), ..Flags::default() };
         assert_eq!(machine.load_with(&flags).unwrap().config.mode, Mode::All);
     }
     let machine = Machine::new().user("[limits]\nreplies = 10\ncalls = 10\n").project(

@@ -79,6 +79,8 @@ mod oauth_attacks;
 mod ownership;
 #[path = "e2e/pairing.rs"]
 mod pairing;
+#[path = "e2e/providers.rs"]
+mod providers;
 #[path = "e2e/push.rs"]
 mod push;
 #[path = "e2e/questions.rs"]
@@ -137,5 +139,7 @@ mod trusting;
 mod tui;
 #[path = "e2e/unanswered.rs"]
 mod unanswered;
+#[path = "e2e/vendors.rs"]
+mod vendors;
 #[path = "e2e/workspace_faults.rs"]
 mod workspace_faults;

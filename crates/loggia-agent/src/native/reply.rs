@@ -143,7 +143,7 @@ impl<'a> Replies<'a> {
             }
             number += 1;
             let wait = error.retry_after.unwrap_or_else(|| jittered(pause));
-            self.wait(&error, wait, number).await?;
+            self.wait(&error, wait, number, begun).await?;
             pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
@@ -201,9 +201,16 @@ impl<'a> Replies<'a> {
         error.may_retry() && attempt < ATTEMPTS && short
     }
 
-    async fn wait(&self, error: &ModelError, wait: Duration, attempt: u32) -> Result<(), TurnOver> {
+    async fn wait(
+        &self,
+        error: &ModelError,
+        wait: Duration,
+        attempt: u32,
+        begun: bool,
+    ) -> Result<(), TurnOver> {
+        let void = if begun { "; the reply above does not count" } else { "" };
         let text = format!(
-            "{}; trying again in {:.1} s (attempt {attempt} of {ATTEMPTS})",
+            "{}{void}; trying again in {:.1} s (attempt {attempt} of {ATTEMPTS})",
             error.message.trim_end_matches('.'),
             wait.as_secs_f32()
         );

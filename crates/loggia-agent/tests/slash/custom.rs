@@ -83,7 +83,7 @@ async fn help_lists_commands_and_errors_in_files() {
     );
     assert!(talk.say("/help /MINE").await.contains("Not supported: `model`."));
     let unknown = talk.fails("/nothing").await;
-    assert!(unknown.ends_with("/clear, /name, /mine, /plan"), "{unknown}");
+    assert!(unknown.ends_with("/clear, /name, /model, /effort, /mine, /plan"), "{unknown}");
     std::fs::remove_file(talk.directory.path().join("trusted")).unwrap();
     let help = talk.say("/help").await;
     assert!(help.contains("- `/bad`, `/plan` of this directory, which is not trusted"), "{help}");

@@ -7,11 +7,11 @@ use std::ops::Range;
 
 use loggia_core::{
     Access, AgentName, Amendment, ApprovalId, Artifact, CallFailure, CallId, CallOutcome, Cancel,
-    ChoiceId, CloseReason, Command, Content, Details, Edit, Envelope, Event, FileDiff, FreshIds,
-    Level, Limits, Matcher, MessageId, Millis, Mode, ModelName, OnTimeout, Origin, Output, Part,
-    PlanStep, PromptId, Proposal, Question, Refusal, Report, Rule, RuleId, RuleLifetime,
-    SHELL_TOOL, Screening, Seconds, Session, Settings, Source, Stamped, StepState, Surface,
-    TaskChoice, TaskId, Timeout, TurnId, TurnOutcome, Usage, Workspace,
+    ChoiceId, CloseReason, Command, Content, Details, Edit, Effort, Envelope, Event, FileDiff,
+    FreshIds, Level, Limits, Matcher, MessageId, Millis, Mode, ModelChoice, ModelName, OnTimeout,
+    Origin, Output, Part, PlanStep, PromptId, Proposal, Question, Refusal, Report, Rule, RuleId,
+    RuleLifetime, SHELL_TOOL, Screening, Seconds, Session, Settings, Source, Stamped, StepState,
+    Surface, TaskChoice, TaskId, Timeout, TurnId, TurnOutcome, Usage, Workspace,
 };
 use loggia_shell::parse_pattern;
 use proptest::prelude::*;
@@ -98,6 +98,7 @@ fn reports() -> impl Strategy<Value = Move> {
         1 => texts().prop_map(ReportPick::Cite),
         1 => texts().prop_map(ReportPick::Notice),
         1 => names().prop_map(ReportPick::Name),
+        1 => choices().prop_map(ReportPick::Choose),
         1 => (select(vec!["a.patch", "b.txt"]), texts(), any::<(bool, bool)>())
             .prop_map(|(name, text, (append, last))| ReportPick::Publish(Artifact {
                 id: name.into(),
@@ -365,6 +366,14 @@ fn contents() -> impl Strategy<Value = Content> {
 }
 
 /// Few, so that they repeat.
+fn choices() -> impl Strategy<Value = ModelChoice> {
+    prop_oneof![
+        prop_oneof![Just("scripted"), Just("offline")]
+            .prop_map(|name| ModelChoice::Model(ModelName(name.into()))),
+        prop::option::of(select(Effort::ALL.to_vec())).prop_map(ModelChoice::Effort),
+    ]
+}
+
 fn names() -> impl Strategy<Value = &'static str> {
     select(vec!["parser", "the other one", "日本語 🙂"])
 }

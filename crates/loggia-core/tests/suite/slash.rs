@@ -113,7 +113,7 @@ fn a_line_is_completed_with_descriptions() {
     let names = |text: &str| -> Vec<String> {
         slash::complete(text).into_iter().map(|(name, _)| name).collect()
     };
-    assert_eq!(names("/m"), ["/memory", "/memory show", "/memory list", "/memory add"]);
+    assert_eq!(names("/m"), ["/memory", "/memory show", "/memory list", "/memory add", "/model"]);
     assert_eq!(names("/memory a"), ["/memory add"]);
     assert_eq!(names("/A"), ["/about", "/approvals", "/approvals list", "/approvals revoke"]);
     assert_eq!(names("memory"), Vec::<String>::new());

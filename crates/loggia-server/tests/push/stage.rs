@@ -58,6 +58,7 @@ impl Stage {
             agent: AgentName("script".into()),
             tools: Vec::new(),
             auto_execute: false,
+            model_check: Arc::new(|_| Ok(())),
         };
         let oauth = Arc::new(OAuth::new(store.clone(), SampleClient::Off).unwrap());
         let server = Server::new(hub.clone(), ServedSessions::Many, defaults, facts());

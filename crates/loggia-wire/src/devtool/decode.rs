@@ -187,6 +187,8 @@ pub(crate) fn agent_settings(fields: &Fields<'_>) -> Read<Option<AgentSettings>>
         mcp_servers,
         allowed_tools: allowed_tools.map(|tools| tools.into_iter().map(str::to_owned).collect()),
         auto_execute,
+        model: fields.text("model")?.map(str::to_owned),
+        effort: fields.text("effort")?.map(str::to_owned),
         repository,
         unattended: false,
     };

@@ -422,6 +422,7 @@ impl Setup {
             agent: AgentName("loggia".into()),
             tools: app.tool_facts(&self.config),
             auto_execute: args.allow_auto_execute,
+            model_check: app.model_check(&self.config),
         };
         let offers = self.config.offers;
         let facts = facts(&bound, args, offers, app.tool_skills(&self.config));

@@ -73,7 +73,12 @@ pub fn may_be_passed(name: &str) -> bool {
     !NEVER_PASSED.contains(&name)
         && !name.starts_with("BASH_FUNC_")
         && !name.starts_with("LOGGIA")
-        && !secret_variables().any(|secret| secret == name)
+        && !is_secret(name)
+}
+
+/// Whether the variable holds the key of a built-in provider of models.
+pub fn is_secret(name: &str) -> bool {
+    secret_variables().any(|secret| secret == name)
 }
 
 /// Whether every command gets this variable.

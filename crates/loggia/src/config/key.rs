@@ -10,7 +10,7 @@ use loggia_core::{Effort, Matcher, Mode, OnTimeout, Price, Rule, RuleId, RuleLif
 use serde_json::{Value, json};
 
 use super::clones;
-use super::environment::may_be_passed;
+use super::environment::{is_secret, may_be_passed};
 use super::error::shortened;
 use super::providers::UserProvider;
 use super::{Config, Keys, ThemeChoice};
@@ -643,10 +643,11 @@ fn variable(name: &str) -> Result<String, String> {
         return Err(format!("`{name}` is not the name of a variable: write each name in full"));
     }
     if !may_be_passed(name) {
-        return Err(format!(
-            "`{name}` is never passed to commands: it holds the key of a model, would run code in \
-             each of them, or is Loggia's own; take it off the list"
-        ));
+        let why = match is_secret(name) {
+            true => "it holds the key of a model",
+            false => "it would run code in each of them, or is Loggia's own",
+        };
+        return Err(format!("`{name}` is never passed to commands: {why}; take it off the list"));
     }
     Ok(name.to_owned())
 }

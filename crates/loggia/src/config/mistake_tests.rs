@@ -143,6 +143,61 @@ fn mistakes_name_their_place_and_a_next_step() {
             "server.webhook_hosts: `hooks.lan:8080` is not a valid host: write a name or an address, such \
              as `hooks.lan`",
         ),
+        (
+            "[shell]\npass_env = ['OPENAI_API_KEY']",
+            2,
+            "shell.pass_env: `OPENAI_API_KEY` is never passed to commands: it holds the key of a model",
+        ),
+        ("effort = 'huge'", 1, "effort: there is no effort `huge`: write `none`, `minimal`, `low`"),
+        ("providers = 1", 1, "providers: write a table of keys here, not a whole number"),
+        ("[providers]\nx = 1", 2, "providers: write a table for each provider here, not a whole"),
+        ("[providers.x]\nkind = 'chat'", 1, "providers.x: write its `base_url`, such as"),
+        (
+            "[providers.offline]\nbase_url = 'http://x'",
+            1,
+            "providers.offline: its name has lower-case",
+        ),
+        ("[providers.X]\nbase_url = 'http://x'", 1, "providers.X: its name has lower-case letters"),
+        (
+            "[providers.x]\nbase_url = 'http://a:b@c/'",
+            2,
+            "providers.x: base_url: the address must not",
+        ),
+        (
+            "[providers.x]\nbase_url = 'ftp://c'",
+            2,
+            "providers.x: base_url: `ftp://c` is not an address",
+        ),
+        (
+            "[providers.openai]\nkey_env = 'PATH'",
+            2,
+            "providers.openai: key_env: `PATH` is passed to every",
+        ),
+        (
+            "[providers.openai]\nkind = 'mine'",
+            2,
+            "providers.openai: kind: there is no `mine`: write one of",
+        ),
+        (
+            "[providers.vllm]\ndialect = 'mine'",
+            2,
+            "providers.vllm: dialect: there is no `mine`: write",
+        ),
+        (
+            "[providers.vllm]\nwindow = 0",
+            2,
+            "providers.vllm: window: write a whole number from 1 to",
+        ),
+        (
+            "[providers.vllm]\nheaders = { a = 1 }",
+            2,
+            "providers.vllm: headers: write a table of texts",
+        ),
+        (
+            "[providers.vllm]\nauht = 'x'",
+            2,
+            "providers.vllm: there is no key `auht`; there are `kind`",
+        ),
         ("model = 'a'\nmodel = 'b'", 2, "this is not valid TOML: duplicate key"),
         ("model = \"\u{1b}[2J\"", 1, "this is not valid TOML: invalid basic string"),
     ];

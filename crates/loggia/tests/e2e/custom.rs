@@ -33,7 +33,8 @@ fn told(machine: &Machine) -> Vec<String> {
 #[test]
 fn on_the_screen() {
     let machine = project();
-    let mut screen = Screen::sized(&machine, &[], &[], (80, 20));
+    // A chosen model, so that nothing is said about the offline one.
+    let mut screen = Screen::sized(&machine, &["--model", "offline"], &[], (80, 20));
     screen.sees("what shall I do?").types("/g");
     assert_snapshot!(screen.picture(&["› /g", "/greet [name]", "Greets somebody"]));
     screen.types("\tAnn\r");

@@ -107,7 +107,8 @@ fn encoded(text: String) -> String {
 /// Provider keys, as people set them in their environment.
 fn with_keys(mut command: std::process::Command) -> std::process::Command {
     let names = ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY", "GITHUB_TOKEN"];
-    command.envs(names.map(|name| (name, PROVIDER_KEY)));
+    // A key would choose the model of a provider.
+    command.envs(names.map(|name| (name, PROVIDER_KEY))).env("LOGGIA_MODEL", "offline");
     command
 }
 

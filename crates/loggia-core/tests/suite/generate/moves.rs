@@ -163,6 +163,7 @@ pub enum ReportPick {
     Usage(Usage),
     Notice(String),
     Name(&'static str),
+    Choose(loggia_core::ModelChoice),
     Propose(CallPick, Proposal),
     /// A call for the typed line of the turn, or for a slightly different one.
     ProposeLine(CallPick, LinePick),

@@ -264,6 +264,7 @@ impl World {
             ReportPick::Name(name) => {
                 Report::Name { name: loggia_core::SessionName::parse(name).unwrap() }
             }
+            ReportPick::Choose(choice) => Report::Choose { choice: choice.clone() },
             ReportPick::Propose(call, proposal) => {
                 Report::Propose { call: self.call(call), proposal: proposal.clone() }
             }

@@ -34,6 +34,9 @@ const FIELDS: [&str; 19] = [
     "user_profile_id",
     "betas",
 ];
+/// The beta with which messages of the system set the effort: as the SDK names it, and as Claude Code does.
+const EFFORTS: [&str; 2] =
+    ["mid-conversation-output-config-2026-07-01", "per-turn-control-2026-07-01"];
 const SAMPLING: [&str; 3] = ["temperature", "top_p", "top_k"];
 
 pub fn headers(call: &HttpCall) -> Checked {
@@ -105,19 +108,25 @@ fn model(call: &HttpCall) -> Result<&'static Offered, Response> {
 fn counted(call: &HttpCall, model: &Offered) -> Checked {
     let body = &call.body;
     let old = call.header("anthropic-version") != Some(NEWEST);
-    let beta = call.header("anthropic-beta").is_some();
+    let beta = call.header("anthropic-beta");
+    let efforts =
+        beta.is_some_and(|betas| betas.split(',').any(|beta| EFFORTS.contains(&beta.trim())));
     for name in body.as_object().into_iter().flatten().map(|(name, _)| name.as_str()) {
-        if !(FIELDS.contains(&name) || beta || old && SAMPLING.contains(&name)) {
+        if !(FIELDS.contains(&name) || beta.is_some() || old && SAMPLING.contains(&name)) {
             return Err(invalid(format!("{name}: Extra inputs are not permitted")));
         }
     }
-    effort(body, model)?;
+    effort("output_config", &body["output_config"], &["effort", "format"], model)?;
+    for (index, message) in messages(body).iter().enumerate() {
+        let at = format!("messages.{index}.output_config");
+        effort(&at, &message["output_config"], &["effort"], model)?;
+    }
     system(body)?;
     tools(body)?;
     if model.newer && matches!(field(&body["tool_choice"], "type"), "any" | "tool") {
         return Err(invalid("tool_choice: forced tool use is not supported by this model"));
     }
-    history::check(body, model)?;
+    history::check(body, model, efforts)?;
     cache(body)?;
     let tokens = tokens(&body.to_string());
     match tokens > model.window {
@@ -183,12 +192,11 @@ fn begins_with_thoughts(body: &Value) -> Checked {
     }
 }
 
-fn effort(body: &Value, model: &Offered) -> Checked {
-    let config = &body["output_config"];
-    no_more_than("output_config", config, &["effort", "format"])?;
+fn effort(at: &str, config: &Value, fields: &[&str], model: &Offered) -> Checked {
+    no_more_than(at, config, fields)?;
     match config["effort"].as_str() {
         Some(effort) if !model.efforts.contains(&effort) => {
-            Err(invalid(format!("output_config.effort: `{effort}` is not supported by this model")))
+            Err(invalid(format!("{at}.effort: `{effort}` is not supported by this model")))
         }
         _ => Ok(()),
     }

@@ -29,7 +29,8 @@ pub fn messages(body: &Value) -> &[Value] {
     body["messages"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-pub fn check(body: &Value, model: &Offered) -> Checked {
+/// `efforts`: messages of the system may set the effort.
+pub fn check(body: &Value, model: &Offered, efforts: bool) -> Checked {
     let messages = messages(body);
     if messages.is_empty() {
         return Err(invalid("messages: at least one message is required"));
@@ -40,6 +41,11 @@ pub fn check(body: &Value, model: &Offered) -> Checked {
     let mut before = None;
     for (index, message) in messages.iter().enumerate() {
         role(index, message, before, model)?;
+        let fields: &[&str] = match efforts && message["role"] == "system" {
+            true => &["role", "content", "output_config"],
+            false => &["role", "content"],
+        };
+        no_more_than(&format!("messages.{index}"), message, fields)?;
         before = Some(field(message, "role"));
         content(index, message)?;
     }
@@ -63,7 +69,7 @@ fn role(index: usize, message: &Value, before: Option<&str>, model: &Offered) ->
             )));
         }
     }
-    no_more_than(&format!("messages.{index}"), message, &["role", "content"])
+    Ok(())
 }
 
 /// Prefill is not supported. A paused reply is sent back as it is, and ends with a tool of the server.

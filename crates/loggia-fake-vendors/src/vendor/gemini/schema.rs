@@ -4,8 +4,17 @@ use serde_json::Value;
 
 use super::errors::Refusal;
 
-/// `parametersJsonSchema`: JSON Schema without references, and with `items` for arrays.
+/// `parametersJsonSchema`: JSON Schema without references, and with `items` for arrays. It may name its
+/// version: Gemini CLI sends that in every request.
 pub fn json_schema(schema: &Value, place: &str) -> Result<(), Refusal> {
+    let mut schema = schema.clone();
+    if let Some(fields) = schema.as_object_mut() {
+        fields.remove("$schema");
+    }
+    within(&schema, place)
+}
+
+fn within(schema: &Value, place: &str) -> Result<(), Refusal> {
     let Some(fields) = schema.as_object() else { return Ok(()) };
     for (name, value) in fields {
         let place = format!("{place}.{name}");
@@ -15,13 +24,13 @@ pub fn json_schema(schema: &Value, place: &str) -> Result<(), Refusal> {
             }
             ("properties" | "patternProperties", Value::Object(schemas)) => {
                 for (property, schema) in schemas {
-                    json_schema(schema, &format!("{place}[{property}]"))?;
+                    within(schema, &format!("{place}[{property}]"))?;
                 }
             }
             ("anyOf" | "oneOf" | "allOf" | "prefixItems", Value::Array(schemas)) => {
-                schemas.iter().try_for_each(|schema| json_schema(schema, &place))?;
+                schemas.iter().try_for_each(|schema| within(schema, &place))?;
             }
-            ("items" | "additionalProperties" | "not", schema) => json_schema(schema, &place)?,
+            ("items" | "additionalProperties" | "not", schema) => within(schema, &place)?,
             _ => {}
         }
     }

@@ -21,6 +21,13 @@ pub struct OpenCall {
     mid_line: bool,
 }
 
+/// A thought that comes in pieces.
+struct Thought {
+    of: MessageId,
+    subject: String,
+    text: String,
+}
+
 pub struct Printer {
     format: OutputFormat,
     quiet: bool,
@@ -36,6 +43,8 @@ pub struct Printer {
     last_message: Option<MessageId>,
     /// Where its text begins in `text`.
     message_start: usize,
+    /// The thought that may still grow.
+    thought: Option<Thought>,
     calls: Vec<Value>,
     usage: Usage,
 }
@@ -53,6 +62,7 @@ impl Printer {
             text: String::new(),
             last_message: None,
             message_start: 0,
+            thought: None,
             calls: Vec::new(),
             usage: Usage::default(),
         }
@@ -85,6 +95,9 @@ impl Printer {
             }
             print_json(&line)?;
         }
+        if !matches!(envelope.event, Event::ThoughtAppended { .. }) {
+            self.print_thought()?;
+        }
         match &envelope.event {
             Event::TextAppended { message, text, .. } => {
                 let is_new = self.last_message.replace(message.clone()).as_ref() != Some(message);
@@ -96,9 +109,17 @@ impl Printer {
                 }
                 self.print_text(text)?;
             }
-            Event::ThoughtAppended { subject, text, .. } => {
-                let thought = printable(&format!("{subject}: {text}"));
-                self.print_action(&self.style.dim(&format!("· {thought}")))?;
+            Event::ThoughtAppended { message, subject, text, .. } => {
+                let same =
+                    |thought: &Thought| thought.of == *message && thought.subject == *subject;
+                match self.thought.as_mut().filter(|thought| same(thought)) {
+                    Some(thought) => thought.text.push_str(text),
+                    None => {
+                        self.print_thought()?;
+                        let (of, subject, text) = (message.clone(), subject.clone(), text.clone());
+                        self.thought = Some(Thought { of, subject, text });
+                    }
+                }
             }
             Event::CallProposed { call, tool, title, details, .. } => {
                 self.print_action(&format!("{} {}", self.style.cyan("●"), printable(title)))?;
@@ -148,6 +169,18 @@ impl Printer {
             _ => {}
         }
         Ok(())
+    }
+
+    /// Prints the thought that is complete now.
+    fn print_thought(&mut self) -> anyhow::Result<()> {
+        let Some(Thought { subject, text, .. }) = self.thought.take() else { return Ok(()) };
+        let thought = match (subject.is_empty(), text.trim().is_empty()) {
+            (true, true) => return Ok(()),
+            (true, false) => text,
+            (false, true) => subject,
+            (false, false) => format!("{subject}: {text}"),
+        };
+        self.print_action(&self.style.dim(&format!("· {}", printable(thought.trim_end()))))
     }
 
     /// Takes back the text of a reply that broke off. What is printed stays.
@@ -239,6 +272,7 @@ impl Printer {
 
     /// Prints the outcome of the turn; None if it needs an approval.
     pub fn finish(&mut self, outcome: Option<&TurnOutcome>) -> anyhow::Result<()> {
+        self.print_thought()?;
         self.line_end()?;
         let (outcome, message) = match outcome {
             None => ("approval_needed", None),
