@@ -37,7 +37,7 @@ impl Host for Clumsy {
         Ok(loggia_core::ModelName(name.to_owned()))
     }
 
-    fn reach<'a>(
+    fn open_session<'a>(
         &'a self,
         _session: &'a loggia_core::SessionId,
     ) -> BoxFuture<'a, Result<(), String>> {
@@ -60,7 +60,7 @@ impl Host for Clumsy {
         self.0.subscribe()
     }
 
-    fn trouble(&self) -> watch::Receiver<String> {
+    fn connection_problem(&self) -> watch::Receiver<String> {
         watch::channel(String::new()).1
     }
 

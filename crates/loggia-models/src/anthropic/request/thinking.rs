@@ -36,7 +36,7 @@ pub struct OutputConfig {
     effort: &'static str,
 }
 
-/// None for a model of which nothing is known: each model has a default.
+/// None if nothing is known about the model, which then uses its default.
 pub fn thinking(
     model: &ModelContext<'_>,
     request: &ModelRequest,
