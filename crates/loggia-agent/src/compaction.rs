@@ -104,19 +104,23 @@ pub struct ConversationSize {
 }
 
 /// Compacts the conversation before a request, if that is due. If the summary fails, the turn continues
-/// without one.
+/// without one. True if replies of the running turn were compacted.
 pub async fn compact_if_due(
     at: CompactAt,
     turn: &Turn,
     model: &dyn Model,
     conversation: &mut Conversation,
-) -> Result<(), TurnOver> {
+) -> Result<bool, TurnOver> {
     let window = model.window();
-    let Some(limits) = at.limits(window) else { return Ok(()) };
+    let Some(limits) = at.limits(window) else { return Ok(false) };
     conversation.set_limits(limits);
-    let Some(reach) = at.due(window, conversation.full_size()) else { return Ok(()) };
+    // A built-in model knows its progress from the replies of the turn.
+    if model.reads_recent_turns_only() && !conversation.begins() {
+        return Ok(false);
+    }
+    let Some(reach) = at.due(window, conversation.full_size()) else { return Ok(false) };
     if conversation.summarised_turns(reach) == 0 {
-        return Ok(());
+        return Ok(false);
     }
     // Boxed to keep it out of the future of every turn.
     match Box::pin(compact(turn, model, conversation, reach)).await {
@@ -125,9 +129,9 @@ pub async fn compact_if_due(
                 "The conversation is nearly too long for the model, and {why}. It continues as it is; \
                  /compact tries again, /clear starts over."
             );
-            turn.notice(Level::Warning, text).await
+            turn.notice(Level::Warning, text).await.map(|()| false)
         }
-        compacted => compacted,
+        compacted => compacted.map(|()| reach == CompactReach::Replies),
     }
 }
 

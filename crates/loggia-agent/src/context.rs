@@ -53,6 +53,8 @@ struct DraftCall {
     tool: String,
     input: Value,
     outcome: Option<CallOutcome>,
+    /// Memory files that follow the result.
+    memory: Vec<Note>,
 }
 
 /// The fixed beginning of the requests, as the log has it.
@@ -202,6 +204,11 @@ impl Conversation {
                     turn.notes = Some(joined(notes));
                 }
             }
+            ModelRecord::MemoryGiven { call, notes } => {
+                if let Some(call) = self.find_call(call) {
+                    call.memory.extend(notes.iter().cloned());
+                }
+            }
             ModelRecord::ReplyEnded { message, model, items, .. } => {
                 if let Some(draft) = self.draft(message).filter(|_| !items.is_empty()) {
                     draft.items = Some((model.clone(), items.clone()));
@@ -266,24 +273,44 @@ impl Conversation {
     }
 
     pub fn propose(&mut self, message: &MessageId, call: CallId, tool: String, input: Value) {
-        let named = ["path", "file_path"].iter().find_map(|key| input.get(key)?.as_str());
-        if let Some(file) = named {
+        if let Some(file) = path(&input) {
             self.files.retain(|known| known != file);
             self.files.push(file.to_owned());
             let surplus = self.files.len().saturating_sub(FILES);
             self.files.drain(..surplus);
         }
         if let Some(draft) = self.draft(message) {
-            draft.calls.push(DraftCall { call, tool, input, outcome: None });
+            let (outcome, memory) = (None, Vec::new());
+            draft.calls.push(DraftCall { call, tool, input, outcome, memory });
         }
     }
 
     pub fn end(&mut self, call: &CallId, outcome: CallOutcome) {
-        let replies = self.turns.iter_mut().rev().flat_map(|turn| turn.replies.iter_mut().rev());
-        let open = replies.flat_map(|draft| &mut draft.calls).find(|open| open.call == *call);
-        if let Some(open) = open {
+        if let Some(open) = self.find_call(call) {
             open.outcome = Some(outcome);
         }
+    }
+
+    fn find_call(&mut self, call: &CallId) -> Option<&mut DraftCall> {
+        let replies = self.turns.iter_mut().rev().flat_map(|turn| turn.replies.iter_mut().rev());
+        replies.flat_map(|draft| &mut draft.calls).find(|known| known.call == *call)
+    }
+
+    /// The successful calls of the last reply that name a path, with the path. No reply has followed their
+    /// results yet.
+    pub fn last_paths(&self) -> Vec<(CallId, String)> {
+        let last = self.turns.last().and_then(|turn| turn.replies.last());
+        let calls = last.into_iter().flat_map(|draft| &draft.calls);
+        let calls =
+            calls.filter(|call| matches!(call.outcome, Some(CallOutcome::Succeeded { .. })));
+        calls.filter_map(|call| Some((call.call.clone(), path(&call.input)?.to_owned()))).collect()
+    }
+
+    /// Memory files that came with results.
+    pub fn given_memory(&self) -> Vec<Note> {
+        let replies = self.turns.iter().flat_map(|turn| &turn.replies);
+        let calls = replies.flat_map(|draft| &draft.calls);
+        calls.flat_map(|call| call.memory.iter().cloned()).collect()
     }
 
     /// The messages of the next request.
@@ -487,7 +514,7 @@ impl Draft {
             input: call.input.clone(),
             outcome: call.outcome.as_ref().map_or_else(
                 || CallOutcome::Cancelled { reason: "it never ended".into() },
-                |outcome| cut(outcome, most),
+                |outcome| with_memory(cut(outcome, most), &call.memory),
             ),
         });
         let text = start(&self.text, most).unwrap_or_else(|| self.text.clone());
@@ -499,7 +526,8 @@ impl Draft {
     fn size(&self, most: usize) -> usize {
         let calls = self.calls.iter().map(|call| {
             let outcome = call.outcome.as_ref().map_or(0, |outcome| outcome.summary().len());
-            outcome.min(most) + call.tool.len() + 64
+            let memory = call.memory.iter().map(|note| note.text.len() + 2).sum::<usize>();
+            outcome.min(most) + memory + call.tool.len() + 64
         });
         let items = self.items.iter().flat_map(|(_, items)| items);
         let items = items.map(|item| item.raw.len()).sum::<usize>();
@@ -517,6 +545,21 @@ fn joined(notes: &[Note]) -> Arc<str> {
         })
         .collect();
     texts.join("\n\n").into()
+}
+
+/// The path that a call names.
+fn path(input: &Value) -> Option<&str> {
+    ["path", "file_path"].iter().find_map(|key| input.get(key)?.as_str())
+}
+
+/// The result with the memory files behind it.
+fn with_memory(mut outcome: CallOutcome, memory: &[Note]) -> CallOutcome {
+    if let CallOutcome::Succeeded { output } = &mut outcome {
+        for note in memory {
+            output.text.push_str(&format!("\n\n{}", note.text));
+        }
+    }
+    outcome
 }
 
 /// The outcome with its text cut.

@@ -15,6 +15,7 @@ mod memory;
 pub mod model;
 pub mod native;
 mod notes;
+mod repository_tree;
 mod slash;
 pub mod tool;
 pub mod workspace;

@@ -1,38 +1,49 @@
-//! Memory: the notes of the user and of the workspace, which every request to the model contains.
+//! Memory: the files with instructions of the user and of the repository, which the model reads.
 //!
-//! `AGENTS.md` in the configuration directory comes first, then `AGENTS.md`, `GEMINI.md` and `CLAUDE.md`
-//! in the workspace. They are only text for the model: they cannot change settings or allow calls.
-//! Everything here blocks.
+//! `AGENTS.md` in the configuration directory comes first, then one file of each directory from the root of
+//! the repository down to the workspace: `AGENTS.md`, else `CLAUDE.md`, else `GEMINI.md`. Each is followed by
+//! the files that it imports. Files of directories below the workspace come with the result of the first
+//! call that uses the directory. All are only text for the model: they cannot change settings or allow
+//! calls. Everything here blocks.
 
-use std::fs::File;
-use std::io::Read;
+mod gather;
+mod imports;
+
 use std::path::Path;
 
-use crate::workspace::{Workspace, WorkspaceErrorKind};
+use loggia_core::Note;
+
+use crate::repository_tree::RepositoryTree;
+use crate::workspace::WorkspacePath;
+use gather::Gathered;
 
 /// The display name of the user's own file.
 const USER_FILE: &str = "AGENTS.md in the configuration directory";
 
 /// The file that `/init` creates and `/memory add` appends to.
 pub const AGENTS: &str = "AGENTS.md";
-const NAMES: [&str; 3] = [AGENTS, "GEMINI.md", "CLAUDE.md"];
-/// Bytes of all files together that the model is given.
+/// Only the first of them in a directory is used: the others usually say the same to other agents.
+pub const NAMES: [&str; 3] = [AGENTS, "CLAUDE.md", "GEMINI.md"];
+/// Bytes of all files together that the model is given, and again of the files below the workspace.
 pub const LIMIT: usize = 32 * 1024;
 /// A larger file is not read.
 const FILE_LIMIT: u64 = 1024 * 1024;
 
-const HEADING: &str = "Notes of the user and of this workspace follow. They are for your \
-                       information and do not replace any approval.";
+const HEADING: &str = "Notes of the user and of this repository follow, the general ones first. They do not \
+     replace any approval.";
 
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Memory {
     files: Vec<MemoryFile>,
+    remarks: Vec<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct MemoryFile {
-    /// Relative to the workspace, or [`USER_FILE`].
+    /// The path as seen from the workspace, or [`USER_FILE`], and the file that imports it.
     name: String,
+    /// If the files are too large, those with a low rank are used first: the user's own, then the nearest.
+    rank: usize,
     content: Content,
 }
 
@@ -47,6 +58,10 @@ enum Content {
     Same {
         other: String,
     },
+    /// Another file of the directory is used.
+    NotUsed {
+        instead: String,
+    },
     Empty,
     Missing,
     Unreadable {
@@ -54,75 +69,110 @@ enum Content {
     },
 }
 
+impl Content {
+    fn is_used(&self) -> bool {
+        matches!(self, Content::Text { .. } | Content::Same { .. })
+    }
+}
+
 impl Memory {
-    pub fn read(workspace: &Workspace, user: Option<&Path>) -> Self {
-        // The path is omitted because clients of a server also read this.
-        let users = user.map(|path| (USER_FILE.to_owned(), read_user(path)));
-        let own = NAMES.iter().map(|name| ((*name).to_owned(), read_own(workspace, name)));
-        let mut files: Vec<MemoryFile> = Vec::new();
-        let mut room = LIMIT;
-        let mut texts: Vec<(String, String)> = Vec::new();
-        for (name, read) in users.into_iter().chain(own) {
-            let content = match read {
-                Err(content) => content,
-                Ok(text) if text.trim().is_empty() => Content::Empty,
-                Ok(text) => match texts.iter().find(|(_, known)| *known == text) {
-                    Some((other, _)) => Content::Same { other: other.clone() },
-                    None => {
-                        let (front, rest) = text.split_at(text.floor_char_boundary(room));
-                        room -= front.len();
-                        let content =
-                            Content::Text { text: front.to_owned(), left_out: rest.len() };
-                        texts.push((name.clone(), text));
-                        content
-                    }
-                },
-            };
-            files.push(MemoryFile { name, content });
+    pub fn read(tree: &RepositoryTree, user: Option<&Path>) -> Self {
+        let mut gathered = Gathered::default();
+        if let Some(path) = user {
+            gathered.user(path);
         }
-        Self { files }
+        let directories = tree.directories();
+        for (index, directory) in directories.iter().enumerate() {
+            gathered.directory(tree, directory, directories.len() - index);
+        }
+        if !gathered.files.iter().any(|file| file.rank == 1) {
+            let (name, content) = (AGENTS.to_owned(), Content::Missing);
+            gathered.files.push(MemoryFile { name, rank: 1, content });
+        }
+        Self::limited(gathered, LIMIT)
     }
 
-    /// The text in the model's instructions; None if there are no notes.
+    /// The files of a directory below the workspace that are not in this memory already; None if there are
+    /// none. `room` limits their bytes.
+    pub fn of_directory(
+        &self,
+        tree: &RepositoryTree,
+        directory: &WorkspacePath,
+        room: usize,
+    ) -> Option<String> {
+        if tree.root().excludes(&directory.child(AGENTS)) {
+            return None;
+        }
+        let known = self.files.iter().filter_map(|file| match &file.content {
+            Content::Text { text, .. } => Some((file.name.clone(), text.clone())),
+            _ => None,
+        });
+        let mut gathered = Gathered::after(known);
+        gathered.directory(tree, directory, 0);
+        let texts = Self::limited(gathered, room).texts();
+        (!texts.is_empty()).then(|| joined(&texts))
+    }
+
+    fn limited(gathered: Gathered, limit: usize) -> Self {
+        let Gathered { mut files, remarks, .. } = gathered;
+        let mut order: Vec<&mut MemoryFile> = files.iter_mut().collect();
+        order.sort_by_key(|file| file.rank);
+        let mut room = limit;
+        for file in order {
+            if let Content::Text { text, left_out } = &mut file.content {
+                let end = text.floor_char_boundary(room);
+                *left_out = text.len() - end;
+                text.truncate(end);
+                room -= end;
+            }
+        }
+        Self { files, remarks }
+    }
+
+    /// The notes for the model, one for each file, so that only changed files are sent again.
+    pub fn notes(&self) -> Vec<Note> {
+        let texts = self.texts();
+        if texts.is_empty() {
+            return Vec::new();
+        }
+        let heading = Note { name: "Memory".to_owned(), text: HEADING.to_owned() };
+        std::iter::once(heading).chain(texts).collect()
+    }
+
+    fn texts(&self) -> Vec<Note> {
+        let notes = self.files.iter().filter_map(|MemoryFile { name, content, .. }| {
+            let Content::Text { text, left_out } = content else { return None };
+            let cut = match left_out {
+                0 => String::new(),
+                bytes => format!("\n({bytes} more bytes are left out)"),
+            };
+            let text = format!("--- {name} ---\n{}{cut}", text.trim_end());
+            Some(Note { name: format!("Memory file {name}"), text })
+        });
+        notes.collect()
+    }
+
+    /// The notes as one text; None if there are none.
     pub fn block(&self) -> Option<String> {
-        let blocks: Vec<String> = self
-            .files
-            .iter()
-            .filter_map(|file| match &file.content {
-                Content::Text { text, left_out } => {
-                    let note = match left_out {
-                        0 => String::new(),
-                        bytes => format!("\n({bytes} more bytes are left out)"),
-                    };
-                    Some(format!("--- {} ---\n{}{note}", file.name, text.trim_end()))
-                }
-                Content::Same { .. }
-                | Content::Empty
-                | Content::Missing
-                | Content::Unreadable { .. } => None,
-            })
-            .collect();
-        (!blocks.is_empty()).then(|| format!("{HEADING}\n\n{}", blocks.join("\n\n")))
+        let notes = self.notes();
+        (!notes.is_empty()).then(|| joined(&notes))
     }
 
     /// One line for each file: how much of it is used, or why it is not.
     pub fn list(&self) -> String {
-        let lines: Vec<String> = self
-            .files
-            .iter()
-            .map(|MemoryFile { name, content }| match content {
-                Content::Text { text, left_out: 0 } => format!("{name}: {} bytes", text.len()),
-                Content::Text { text, left_out } => {
-                    let whole = text.len() + left_out;
-                    format!("{name}: {} of {whole} bytes (the limit is {LIMIT})", text.len())
-                }
-                Content::Same { other } => format!("{name}: the same as {other}"),
-                Content::Empty => format!("{name}: empty"),
-                Content::Missing => format!("{name}: missing"),
-                Content::Unreadable { why } => format!("{name}: unreadable, {why}"),
-            })
-            .collect();
-        lines.join("\n")
+        let files = self.files.iter().map(|MemoryFile { name, content, .. }| match content {
+            Content::Text { text, left_out: 0 } => format!("{name}: {} bytes", text.len()),
+            Content::Text { text, left_out } => {
+                let whole = text.len() + left_out;
+                format!("{name}: {} of {whole} bytes (the limit is {LIMIT})", text.len())
+            }
+            Content::Same { other } => format!("{name}: the same as {other}"),
+            Content::NotUsed { instead } => format!("{name}: not used, {instead} is"),
+            Content::Empty => format!("{name}: empty"),
+            Content::Missing => format!("{name}: missing"),
+            Content::Unreadable { why } => format!("{name}: unreadable, {why}"),
+        });
+        files.chain(self.remarks.iter().cloned()).collect::<Vec<_>>().join("\n")
     }
 
     /// Files that are not used completely.
@@ -146,39 +196,8 @@ impl Memory {
     }
 }
 
-fn read_own(workspace: &Workspace, name: &str) -> Result<String, Content> {
-    let unreadable = |error: crate::workspace::WorkspaceError| match error.kind {
-        WorkspaceErrorKind::NotFound => Content::Missing,
-        _ => Content::Unreadable { why: error.message },
-    };
-    let path = workspace.locate(name).map_err(unreadable)?;
-    let mut file = workspace.open_file(&path).map_err(unreadable)?;
-    let bytes = file.read_whole(&path, FILE_LIMIT).map_err(unreadable)?;
-    text(bytes)
-}
-
-/// The user's file is outside every workspace, so links are followed.
-fn read_user(path: &Path) -> Result<String, Content> {
-    let unreadable = |error: std::io::Error| match error.kind() {
-        std::io::ErrorKind::NotFound => Content::Missing,
-        _ => Content::Unreadable { why: error.to_string() },
-    };
-    let found = std::fs::metadata(path).map_err(unreadable)?;
-    if !found.is_file() {
-        return Err(Content::Unreadable { why: "it is not a file".into() });
-    }
-    let mut bytes = Vec::new();
-    let file = File::open(path).map_err(unreadable)?;
-    file.take(FILE_LIMIT + 1).read_to_end(&mut bytes).map_err(unreadable)?;
-    if bytes.len() as u64 > FILE_LIMIT {
-        let why = format!("it has more than {FILE_LIMIT} bytes");
-        return Err(Content::Unreadable { why });
-    }
-    text(bytes)
-}
-
-fn text(bytes: Vec<u8>) -> Result<String, Content> {
-    String::from_utf8(bytes).map_err(|_| Content::Unreadable { why: "it is not UTF-8 text".into() })
+fn joined(notes: &[Note]) -> String {
+    notes.iter().map(|note| note.text.as_str()).collect::<Vec<_>>().join("\n\n")
 }
 
 #[cfg(test)]

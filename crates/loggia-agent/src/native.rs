@@ -4,7 +4,7 @@
 mod calls;
 mod reply;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use loggia_core::{
     CallFailure, CallId, CallOutcome, Content, CustomCommands, Level, Part, Prices, SHELL_TOOL,
     Slash, Stop,
 };
+use loggia_models::Providers;
 use loggia_session::{Agent, Denied, Turn, TurnOver};
 use serde_json::{Value, json};
 
@@ -22,8 +23,9 @@ use crate::compaction::CompactAt;
 use crate::context::Conversation;
 use crate::custom::CommandFiles;
 use crate::custom::expand::{self, Expanded};
-use crate::memory::Memory;
 use crate::model::{Model, registry};
+use crate::notes::{self, Surroundings};
+use crate::repository_tree::TreeLimits;
 use crate::slash;
 use crate::tool::Toolbox;
 use crate::workspace::{ReservedDirs, Workspace};
@@ -40,8 +42,11 @@ pub struct NativeAgent {
     tools: Toolbox,
     /// The directory for relative paths in a model's name.
     base: PathBuf,
+    providers: Providers,
     /// The file with the user's own notes.
     user_memory: Option<PathBuf>,
+    /// No memory file above this directory is read.
+    home: Option<PathBuf>,
     /// Custom commands.
     commands: Option<Arc<CommandFiles>>,
     /// The configured prices of tokens.
@@ -56,7 +61,9 @@ impl NativeAgent {
         Self {
             tools,
             base,
+            providers: Providers::default(),
             user_memory: None,
+            home: None,
             commands: None,
             prices: Arc::default(),
             compact_at: CompactAt::default(),
@@ -69,6 +76,12 @@ impl NativeAgent {
     #[must_use]
     pub fn with_user_memory(self, user_memory: PathBuf) -> Self {
         Self { user_memory: Some(user_memory), ..self }
+    }
+
+    /// Sets the user's home directory.
+    #[must_use]
+    pub fn with_home(self, home: Option<PathBuf>) -> Self {
+        Self { home, ..self }
     }
 
     #[must_use]
@@ -120,10 +133,24 @@ impl NativeAgent {
         listed.map_err(|error| TurnOver::Failed(format!("commands cannot be read: {error}")))
     }
 
-    /// The turn's model. Blocks on the file system.
-    pub(crate) fn open_model(&self, turn: &Turn) -> Result<Arc<dyn Model>, TurnOver> {
+    /// The providers of the models that are not built in.
+    #[must_use]
+    pub fn with_providers(self, providers: Providers) -> Self {
+        Self { providers, ..self }
+    }
+
+    pub(crate) fn providers(&self) -> &Providers {
+        &self.providers
+    }
+
+    pub(crate) fn base(&self) -> &Path {
+        &self.base
+    }
+
+    /// The turn's model. Blocks on the file system if it is a script.
+    pub(crate) async fn open_model(&self, turn: &Turn) -> Result<Arc<dyn Model>, TurnOver> {
         let name = &turn.context().settings.model.0;
-        let model = registry::open(name, &self.base);
+        let model = registry::open(name, &self.base, &self.providers).await;
         model.map_err(|error| TurnOver::Failed(error.to_string()))
     }
 
@@ -136,10 +163,20 @@ impl NativeAgent {
         opened.map(Arc::new).map_err(|error| TurnOver::Failed(error.to_string()))
     }
 
-    /// The current notes of the user and the workspace.
-    pub(crate) async fn memory(&self, workspace: &Arc<Workspace>) -> Result<Memory, TurnOver> {
-        let (workspace, user) = (workspace.clone(), self.user_memory.clone());
-        let read = move || Memory::read(&workspace, user.as_deref());
+    /// The memory and what else notes say.
+    pub(crate) async fn surroundings(
+        &self,
+        turn: &Turn,
+        workspace: &Arc<Workspace>,
+    ) -> Result<Arc<Surroundings>, TurnOver> {
+        let (workspace, user, home) =
+            (workspace.clone(), self.user_memory.clone(), self.home.clone());
+        let (reserved, above_workspace) =
+            (self.reserved.clone(), !notes::is_remote(turn.context()));
+        let read = move || {
+            let limits = TreeLimits { home: home.as_deref(), above_workspace, reserved: &reserved };
+            Arc::new(Surroundings::read(workspace, user.as_deref(), &limits))
+        };
         let read = tokio::task::spawn_blocking(read).await;
         read.map_err(|error| TurnOver::Failed(format!("memory cannot be read: {error}")))
     }
@@ -217,7 +254,7 @@ impl NativeAgent {
                 SlashResult::Prompt(expanded) => expanded,
             };
         }
-        let model = self.open_model(turn)?;
+        let model = self.open_model(turn).await?;
         let workspace = self.open_workspace(turn)?;
         // An expansion in this run has already resumed the open calls.
         let resumed = expanded.as_ref().is_some_and(|expanded| expanded.in_this_run);
@@ -227,12 +264,12 @@ impl NativeAgent {
                 conversation.end(&call, outcome);
             }
         }
-        let memory = self.memory(&workspace).await?;
-        if let Some(warning) = memory.warning() {
+        let surroundings = self.surroundings(turn, &workspace).await?;
+        if let Some(warning) = surroundings.memory.warning() {
             turn.notice(Level::Warning, warning).await?;
         }
         let limits = &context.settings.limits;
-        let mut replies = Replies::new(self, turn, model.as_ref(), memory);
+        let mut replies = Replies::new(self, turn, model.as_ref(), surroundings);
         let mut unreadable = 0;
         for _ in 0..limits.replies {
             let reply = replies.next(&mut conversation).await?;

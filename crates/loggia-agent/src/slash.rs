@@ -9,6 +9,7 @@ mod approvals;
 mod compact;
 mod init;
 mod memory;
+mod model;
 mod name;
 mod project_scan;
 mod report;
@@ -41,6 +42,8 @@ pub async fn run(agent: &NativeAgent, turn: &Turn, command: Slash) -> Result<(),
         Slash::Compact { focus } => compact::compact(agent, turn, focus.as_deref()).await,
         Slash::Clear => compact::clear(turn).await,
         Slash::Name { name } => name::name(turn, name.as_deref()).await,
+        Slash::Model { name } => model::model(agent, turn, name.as_deref()).await,
+        Slash::Effort { level } => model::effort(turn, level.as_deref()).await,
     }
 }
 

@@ -12,13 +12,14 @@ use loggia_agent::model::{
     registry,
 };
 use loggia_core::{CallId, CallOutcome, Output};
+use loggia_models::Providers;
 
 fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
 fn open(name: &str) -> Arc<dyn Model> {
-    registry::open(name, &repository()).unwrap_or_else(|error| panic!("{error}"))
+    registry::built_in(name, &repository()).unwrap().unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn request(messages: &[Message]) -> ModelRequest {
@@ -216,8 +217,8 @@ async fn every_example_in_the_documentation_is_understood() {
                 seen[usize::from(language == "json") + 1] += 1;
                 let file = format!("example.{language}");
                 std::fs::write(directory.path().join(&file), &text).unwrap();
-                let model = registry::open(&format!("scripted:{file}"), directory.path());
-                if let Err(error) = model {
+                let model = registry::built_in(&format!("scripted:{file}"), directory.path());
+                if let Some(Err(error)) = model {
                     panic!("{error}\n{text}");
                 }
             }
@@ -259,11 +260,7 @@ fn unknown_model_names_are_refused() {
     write("wrong.toml", b"[[rule]]\nstep = []\n");
     std::fs::create_dir(directory.path().join("folder.toml")).unwrap();
     let cases = [
-        (
-            "gpt-9",
-            "there is no model `gpt-9`: set `model` in config.toml to `offline` or `scripted:FILE`; \
-             this version has no real providers yet",
-        ),
+        ("gpt-9", "there is no model `gpt-9`: `loggia models` lists the models, as PROVIDER/MODEL"),
         ("", "there is no model ``"),
         ("Offline", "there is no model `Offline`"),
         ("scripted:", "`scripted:` needs a file after the colon, such as `scripted:"),
@@ -274,9 +271,11 @@ fn unknown_model_names_are_refused() {
         ("scripted:wrong.toml", "wrong.toml:2:1: unknown field `step`"),
     ];
     for (name, expected) in cases {
-        let Err(error) = registry::open(name, directory.path()) else { panic!("{name} is open") };
+        let checked = registry::check(name, directory.path(), &Providers::default());
+        let Err(error) = checked else { panic!("{name} is open") };
         let found = error.to_string();
         assert!(found.starts_with(expected), "{name}: {found}");
     }
-    assert_eq!(registry::open(" offline ", directory.path()).unwrap().name().0, "offline");
+    let offline = registry::built_in(" offline ", directory.path()).unwrap().unwrap();
+    assert_eq!(offline.name().0, "offline");
 }

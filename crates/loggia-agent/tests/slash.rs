@@ -66,9 +66,8 @@ async fn a_note_is_shown_before_it_is_written_and_reaches_the_model() {
     let echo = "script [[rule]]\nsteps = [{text=\"${instructions}\"}]";
     let mut talk = Talk::with(Mode::Ask, echo, None).await;
     talk.put("user/AGENTS.md", "I like tea.\n");
-    talk.put("w/CLAUDE.md", "Run make.\n");
     let before = talk.say("what are you told?").await;
-    assert!(before.contains("I like tea.") && before.contains("Run make."), "{before}");
+    assert!(before.contains("I like tea."), "{before}");
 
     talk.prompt("/memory add the tests need a database").await;
     let (call, diff) = talk.question().await;
@@ -86,10 +85,7 @@ async fn a_note_is_shown_before_it_is_written_and_reaches_the_model() {
     assert!(told.ends_with(&shown), "shown:\n{shown}\ntold:\n{told}");
     assert!(shown.contains("- the tests need a database"), "{shown}");
     let list = talk.say("/memory list").await;
-    assert!(
-        list.contains("- AGENTS.md: 48 bytes") && list.contains("GEMINI.md: missing"),
-        "{list}"
-    );
+    assert!(list.ends_with("\n- AGENTS.md: 48 bytes"), "{list}");
 
     talk.prompt("/memory add and a cache").await;
     let (call, diff) = talk.question().await;
@@ -98,6 +94,33 @@ async fn a_note_is_shown_before_it_is_written_and_reaches_the_model() {
     let refused = talk.end().await;
     assert!(refused.said.contains("Nothing was done: refused by CLI:test"), "{refused:?}");
     assert_eq!(talk.read("AGENTS.md").as_deref(), Some(text));
+}
+
+#[tokio::test]
+async fn a_note_is_added_to_the_file_that_is_used() {
+    let mut talk = Talk::open(Mode::Edits).await;
+    talk.put("w/CLAUDE.md", "Run make.\n");
+    assert!(talk.say("/memory add and test").await.starts_with("wrote CLAUDE.md"));
+    assert_eq!(talk.read("CLAUDE.md").as_deref(), Some("Run make.\n\n- and test\n"));
+    assert!(talk.say("/init").await.contains("CLAUDE.md already exists"));
+    assert_eq!(talk.read("AGENTS.md"), None);
+}
+
+#[tokio::test]
+async fn memory_names_the_origin_of_each_part() {
+    let mut talk = Talk::open(Mode::Ask).await;
+    talk.put(".git/HEAD", "ref: refs/heads/main\n");
+    talk.put("AGENTS.md", "Root.\n");
+    talk.put("w/AGENTS.md", "See @docs/style.md.\n");
+    talk.put("w/docs/style.md", "Style.\n");
+    let shown = talk.say("/memory").await;
+    for part in [
+        "--- ../AGENTS.md ---\nRoot.",
+        "--- AGENTS.md ---\nSee @docs/style.md.",
+        "--- docs/style.md, imported by AGENTS.md ---\nStyle.",
+    ] {
+        assert!(shown.contains(part), "{part} is not in {shown}");
+    }
 }
 
 #[tokio::test]
@@ -215,7 +238,8 @@ async fn a_summary_replaces_the_earlier_conversation() {
     let said = talk.say("/compact the names").await;
     assert!(said.contains("now replaces 2 turns"), "{said}");
     let expected = "- Asked: write a.txt: one\n  Did: write_file a.txt, done\n  \
-                    Said: wrote a.txt (1 line, 4 bytes)\n- Asked: say two\n  Said: two";
+                    Said: wrote a.txt (1 line, 4 bytes)\n- Asked: say two\n  Said: two\n\n\
+                    Files that were read or changed last: a.txt";
     assert!(said.ends_with(expected), "{said}");
     let compacted = talk.log().await.into_iter().find_map(|event| match event {
         Event::ContextCompacted { upto, summary, .. } => Some((upto, summary)),

@@ -12,7 +12,7 @@ use crate::event::{
 use crate::id::{
     ApprovalId, CallId, FreshIds, MessageId, Millis, PromptId, RuleId, TaskId, TurnId,
 };
-use crate::model::ModelRecord;
+use crate::model::{Effort, ModelRecord};
 use crate::name::SessionName;
 use crate::origin::Origin;
 use crate::settings::{AgentName, ModelName, Settings, Workspace};
@@ -237,6 +237,10 @@ pub enum Report {
     Name {
         name: SessionName,
     },
+    /// Changes the model or the effort of the turns that follow, on request in this turn.
+    Choose {
+        choice: ModelChoice,
+    },
     /// Revokes a permission. No report grants one.
     Revoke {
         rule: RuleId,
@@ -244,6 +248,14 @@ pub enum Report {
     Finish {
         outcome: TurnOutcome,
     },
+}
+
+/// A change of the settings that only concern the model. No other setting can be changed by a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ModelChoice {
+    Model(ModelName),
+    /// None: the model's own default.
+    Effort(Option<Effort>),
 }
 
 /// What a summary replaces.

@@ -36,8 +36,8 @@ pub mod words;
 pub use approval::{AnswerMessage, Choice, ChoiceId, Edit, KnownChoice, Question, Reach, Risk};
 pub use call::{Access, Artifact, CallFailure, CallOutcome, CallState, Details, FileDiff, Output};
 pub use command::{
-    Cancel, Command, CompactReach, IfNotAnswer, LateUntil, Proposal, QueueBound, Refusal, Reply,
-    Report, SHELL_PREFIX, SHELL_TOOL, Stamped, TaskChoice,
+    Cancel, Command, CompactReach, IfNotAnswer, LateUntil, ModelChoice, Proposal, QueueBound,
+    Refusal, Reply, Report, SHELL_PREFIX, SHELL_TOOL, Stamped, TaskChoice,
 };
 pub use content::{Content, Part};
 pub use event::{

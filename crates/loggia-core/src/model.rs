@@ -37,6 +37,8 @@ pub enum ModelRecord {
     /// Notes that are new, or that have changed, since the last request: the prompt of the turn begins with
     /// them.
     NotesChanged { notes: Vec<Note> },
+    /// Memory files of directories that this call used for the first time: they follow its result.
+    MemoryGiven { call: CallId, notes: Vec<Note> },
     /// The model's reply is complete.
     ReplyEnded { message: MessageId, model: ModelName, stop: Stop, items: Vec<ReplyItem> },
 }
@@ -62,6 +64,9 @@ impl ModelRecord {
                 notes: Vec::new(),
             },
             ModelRecord::NotesChanged { .. } => ModelRecord::NotesChanged { notes: Vec::new() },
+            ModelRecord::MemoryGiven { call, .. } => {
+                ModelRecord::MemoryGiven { call: call.clone(), notes: Vec::new() }
+            }
             ModelRecord::ReplyEnded { message, model, stop, .. } => ModelRecord::ReplyEnded {
                 message: message.clone(),
                 model: model.clone(),
@@ -80,7 +85,9 @@ impl ModelRecord {
                 });
                 instructions.len() + of_tools.sum::<usize>() + of_notes(notes)
             }
-            ModelRecord::NotesChanged { notes } => of_notes(notes),
+            ModelRecord::NotesChanged { notes } | ModelRecord::MemoryGiven { notes, .. } => {
+                of_notes(notes)
+            }
             ModelRecord::ReplyEnded { items, .. } => items.iter().map(|item| item.raw.len()).sum(),
         }
     }

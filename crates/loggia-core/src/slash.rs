@@ -64,6 +64,8 @@ enum Action {
     Compact,
     Clear,
     Name,
+    Model,
+    Effort,
 }
 
 /// A parsed command. Its display form parses to the same command.
@@ -93,6 +95,14 @@ pub enum Slash {
     /// None: shows the name.
     Name {
         name: Option<String>,
+    },
+    /// None: shows the model and the others.
+    Model {
+        name: Option<String>,
+    },
+    /// None: shows the effort.
+    Effort {
+        level: Option<String>,
     },
     /// A prompt from a file.
     Custom {
@@ -202,6 +212,24 @@ pub const COMMANDS: &[SlashCommand] = &[
             required: false,
         }],
         ..leaf("name", "Shows or sets the name of this session", Action::Name)
+    },
+    SlashCommand {
+        arguments: &[Argument {
+            name: "name",
+            description: "The model, as PROVIDER/MODEL; without it, the models are listed",
+            kind: ArgumentKind::Text,
+            required: false,
+        }],
+        ..leaf("model", "Shows or changes the model of this session", Action::Model)
+    },
+    SlashCommand {
+        arguments: &[Argument {
+            name: "level",
+            description: "none, minimal, low, medium, high, xhigh, max, or default",
+            kind: ArgumentKind::Text,
+            required: false,
+        }],
+        ..leaf("effort", "Shows or changes how much the model thinks", Action::Effort)
     },
 ];
 
@@ -334,6 +362,7 @@ fn parse_line(line: &str) -> Result<Slash, SlashError> {
         (word, "") => Ok(word.to_owned()),
         (_, more) => Err(SlashError::TooMuch { usage: usage(), given: shown(more) }),
     };
+    let text = || (!rest.is_empty()).then(|| rest.to_owned());
     Ok(match command.action {
         Action::Help => Slash::Help { about: topic(rest)? },
         Action::About => Slash::About,
@@ -346,9 +375,11 @@ fn parse_line(line: &str) -> Result<Slash, SlashError> {
         Action::MemoryList => Slash::MemoryList,
         Action::MemoryAdd => Slash::MemoryAdd { text: rest.to_owned() },
         Action::Stats => Slash::Stats,
-        Action::Compact => Slash::Compact { focus: (!rest.is_empty()).then(|| rest.to_owned()) },
+        Action::Compact => Slash::Compact { focus: text() },
         Action::Clear => Slash::Clear,
-        Action::Name => Slash::Name { name: (!rest.is_empty()).then(|| rest.to_owned()) },
+        Action::Name => Slash::Name { name: text() },
+        Action::Model => Slash::Model { name: text() },
+        Action::Effort => Slash::Effort { level: text() },
     })
 }
 
@@ -437,7 +468,9 @@ impl Slash {
             | Slash::Stats
             | Slash::Compact { .. }
             | Slash::Clear
-            | Slash::Name { .. } => false,
+            | Slash::Name { .. }
+            | Slash::Model { .. }
+            | Slash::Effort { .. } => false,
         }
     }
 }
@@ -461,6 +494,10 @@ impl fmt::Display for Slash {
             Slash::Clear => out.write_str("/clear"),
             Slash::Name { name: None } => out.write_str("/name"),
             Slash::Name { name: Some(name) } => write!(out, "/name {name}"),
+            Slash::Model { name: None } => out.write_str("/model"),
+            Slash::Model { name: Some(name) } => write!(out, "/model {name}"),
+            Slash::Effort { level: None } => out.write_str("/effort"),
+            Slash::Effort { level: Some(level) } => write!(out, "/effort {level}"),
             Slash::Custom { name, arguments, .. } if arguments.is_empty() => write!(out, "/{name}"),
             Slash::Custom { name, arguments, .. } => write!(out, "/{name} {arguments}"),
             Slash::HelpCustom { name } => write!(out, "/help {name}"),

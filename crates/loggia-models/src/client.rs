@@ -148,6 +148,23 @@ impl Client {
         })
     }
 
+    /// Posts JSON and returns the body of the answer.
+    pub async fn ask(
+        &self,
+        protocol: &dyn Protocol,
+        path: &str,
+        body: String,
+    ) -> Result<String, ModelError> {
+        let request = self.http.post(self.url(path)).headers(self.headers.clone()).body(body);
+        let request = request.header(reqwest::header::CONTENT_TYPE, "application/json");
+        let response = request.timeout(LIST_TIME).send().await;
+        let response = response.map_err(|error| self.unreachable(&error))?;
+        match response.status().is_success() {
+            true => read_start(response, LIST_LIMIT).await.map_err(|error| self.broken(&error)),
+            false => Err(self.failed(protocol, response).await),
+        }
+    }
+
     fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base_url)
     }

@@ -21,6 +21,7 @@ mod gemini;
 pub mod ollama;
 mod openai;
 mod protocol;
+pub mod providers;
 mod request;
 mod thoughts;
 
@@ -34,6 +35,7 @@ pub use openai::Responses;
 pub use protocol::{
     Decoder, Framing, HttpFailure, HttpRequest, ModelContext, ModelFacts, Piece, Protocol,
 };
+pub use providers::{Providers, ProvidersConfig};
 pub use request::{
     Delta, Message, ModelRequest, PastCall, Purpose, Reply, UserMessage, transcript,
 };

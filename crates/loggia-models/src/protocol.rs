@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use loggia_core::Effort;
+use serde::{Deserialize, Serialize};
 
 use crate::error::ModelError;
 use crate::request::{Delta, ModelRequest};
@@ -50,7 +51,8 @@ pub struct HttpFailure {
 }
 
 /// What is known about a model: from the vendor's list, from the table in this crate, or nothing.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct ModelFacts {
     /// The vendor's name for it, without the provider.
     pub id: String,

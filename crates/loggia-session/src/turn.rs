@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use loggia_core::{
     Artifact, Authority, CallId, CallOutcome, ChoiceId, CompactReach, Content, Details, Edit,
-    Envelope, Event, Level, MessageId, ModelName, ModelRecord, OpenCall, PlanStep, PromptId,
-    Proposal, Report, Rule, RuleId, Seq, SessionId, SessionName, Settings, Source, Stats, TaskId,
-    TurnId, Usage, Workspace,
+    Envelope, Event, Level, MessageId, ModelChoice, ModelName, ModelRecord, OpenCall, PlanStep,
+    PromptId, Proposal, Report, Rule, RuleId, Seq, SessionId, SessionName, Settings, Source, Stats,
+    TaskId, TurnId, Usage, Workspace,
 };
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
@@ -244,6 +244,11 @@ impl Turn {
     /// Names the session.
     pub async fn name(&self, name: SessionName) -> Result<(), TurnOver> {
         self.report(Report::Name { name }).await
+    }
+
+    /// Changes the model or the effort of the turns that follow.
+    pub async fn choose(&self, choice: ModelChoice) -> Result<(), TurnOver> {
+        self.report(Report::Choose { choice }).await
     }
 
     /// Revokes a rule, for the session and for the workspace. An agent cannot add one.

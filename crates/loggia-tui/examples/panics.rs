@@ -33,10 +33,6 @@ impl Host for Clumsy {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn model(&self, name: &str) -> Result<loggia_core::ModelName, String> {
-        Ok(loggia_core::ModelName(name.to_owned()))
-    }
-
     fn open_session<'a>(
         &'a self,
         _session: &'a loggia_core::SessionId,

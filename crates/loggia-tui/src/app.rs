@@ -9,8 +9,7 @@ use std::sync::Arc;
 use crossterm::event::{KeyEvent, KeyEventKind, MouseEvent, MouseEventKind};
 use loggia_core::{
     ApprovalId, Cancel, CellBody, ChoiceId, CustomCommands, Edit, Envelope, Event, Millis,
-    ModelName, OnTimeout, Origin, Prices, PromptId, Seq, SessionId, Settings, Transcript,
-    TurnOutcome,
+    OnTimeout, Origin, Prices, PromptId, Seq, SessionId, Settings, Transcript, TurnOutcome,
 };
 use loggia_session::SubmitError;
 
@@ -115,8 +114,6 @@ pub enum Msg {
     ConnectionProblem(String),
     /// This client's identity has changed.
     OwnOrigin(Origin),
-    /// The full name of a valid model, or a message with the choices.
-    Model(Result<ModelName, String>),
     /// Result of opening another session.
     SessionOpened {
         session: SessionId,
@@ -171,8 +168,6 @@ pub enum Effect {
     },
     Cancel(Cancel),
     Configure(Settings),
-    /// Validates a model name before it is set. Empty: list the choices.
-    CheckModel(String),
     Remember(String),
     FindFiles(String),
     LoadCommands,
@@ -399,15 +394,6 @@ fn react_to(model: &mut Model, msg: Msg, now: Uptime) -> Vec<Effect> {
         Msg::OwnOrigin(origin) => {
             model.own_origins.set_current(origin);
             model.full.iter_mut().for_each(FullTranscript::invalidate);
-        }
-        Msg::Model(Ok(name)) => {
-            let settings = model.facts.settings.clone();
-            let changed = settings.map(|settings| Settings { model: name, ..settings });
-            return changed.map(Effect::Configure).into_iter().collect();
-        }
-        Msg::Model(Err(text)) => {
-            let current = model.facts.settings.as_ref().map_or("", |settings| &settings.model.0);
-            model.remark(format!("the model is `{current}`; {text}"), now);
         }
         Msg::Background(background) => {
             model.theme = Theme::new(model.theme.depth, background);

@@ -30,7 +30,8 @@ fn commands_of_this_screen_are_done_here_and_others_are_sent() {
         ("/Share\n", Some(Effect::LoadShare)),
         ("/quit now\n", None),
         ("/vim on\n", None),
-        ("/model bogus\n", Some(Effect::CheckModel("bogus".into()))),
+        ("/model bogus\n", Some(Effect::Prompt("/model bogus".into()))),
+        ("/effort high\n", Some(Effect::Prompt("/effort high".into()))),
         ("/help mode\n", Some(Effect::Prompt("/help mode".into()))),
         ("/compact \n", Some(Effect::Prompt("/compact ".into()))),
         ("/unknown\n", Some(Effect::Prompt("/unknown".into()))),
@@ -72,6 +73,6 @@ fn a_command_that_does_not_exist_is_answered_with_those_of_the_screen_as_well() 
         harness.turn_for(origin, "/modle edits");
         let outcome = loggia_core::TurnOutcome::failed(error.to_string());
         harness.event(Origin::agent(), Event::TurnEnded { turn: "u".into(), outcome });
-        assert_eq!(harness.remark().contains("/quit, /mode, /model"), here, "{}", harness.remark());
+        assert_eq!(harness.remark().contains("/quit, /mode"), here, "{}", harness.remark());
     }
 }

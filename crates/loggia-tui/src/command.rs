@@ -30,7 +30,6 @@ pub enum Local {
     Transcript,
     Copy,
     Mode,
-    Model,
     Vim,
     Quit,
 }
@@ -87,10 +86,6 @@ fn built_in() -> Vec<SlashCommand> {
     all.push(SlashCommand {
         values: Values::Fixed(modes),
         ..local("mode", "the approval mode", Local::Mode)
-    });
-    all.push(SlashCommand {
-        values: Values::Free("NAME".into()),
-        ..local("model", "the model", Local::Model)
     });
     all.extend(of_the_session());
     all

@@ -144,10 +144,6 @@ impl Engine {
             Effect::LoadSessions => {
                 self.ask(|host| async move { Msg::Sessions(host.sessions().await) });
             }
-            Effect::CheckModel(name) => self.ask(|host| async move {
-                let checked = tokio::task::spawn_blocking(move || host.model(&name)).await;
-                Msg::Model(checked.unwrap_or_else(|error| Err(error.to_string())))
-            }),
             Effect::OpenSession(session) => self.ask(|host| async move {
                 let result = host.open_session(&session).await;
                 Msg::SessionOpened { session, result }

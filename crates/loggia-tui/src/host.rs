@@ -4,7 +4,7 @@
 use std::ops::ControlFlow;
 
 use futures::future::BoxFuture;
-use loggia_core::{CustomCommands, ModelName, Origin, SessionId, Surface};
+use loggia_core::{CustomCommands, Origin, SessionId, Surface};
 use tokio::sync::watch;
 
 pub trait Host: Send + Sync {
@@ -23,9 +23,6 @@ pub trait Host: Send + Sync {
 
     /// Sessions that can be resumed, newest first.
     fn sessions(&self) -> BoxFuture<'_, Result<Vec<Preview>, String>>;
-
-    /// The full name of a model, or a message with the choices. May read files.
-    fn model(&self, name: &str) -> Result<ModelName, String>;
 
     /// Opens a session, or explains why it cannot be opened.
     fn open_session<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), String>>;

@@ -21,6 +21,8 @@ use crate::cmd;
   loggia run --continue \"run cargo test\"            continue the last session
   loggia --a2a-port 1234                             open a session and share it on localhost
   loggia attach localhost:1234                       open that session in another terminal
+  loggia keys set anthropic                          store a key, then use its models
+  loggia --model openai/gpt-6.1-sol                  choose a model
   loggia doctor                                      check this machine
 
 Exit codes: 0 done, 1 failed, 2 usage, 3 approval needed but no terminal, 4 refused without
@@ -76,6 +78,11 @@ pub enum Command {
     Clients(ClientsCommand),
     /// Create a one-time code to pair a device
     Pair(cmd::pair::PairArgs),
+    /// List the models of the providers
+    Models(cmd::models::ModelsArgs),
+    /// Store, list or remove the keys of model providers
+    #[command(subcommand)]
+    Keys(KeysCommand),
     /// Show the configuration and where each value comes from
     Config(cmd::config::ConfigArgs),
     /// Trust a directory's own .loggia/config.toml, or stop trusting it
@@ -105,9 +112,13 @@ pub struct RunArgs {
     /// Resume the last session in this directory
     #[arg(long = "continue", short = 'c')]
     pub continue_last: bool,
-    /// The model: `offline` or `scripted:FILE` [env: LOGGIA_MODEL]
+    /// The model: `PROVIDER/MODEL`, `offline` or `scripted:FILE` [env: LOGGIA_MODEL]
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
+    /// How much the model thinks: none, minimal, low, medium, high, xhigh or max
+    /// [env: LOGGIA_EFFORT]
+    #[arg(long, value_name = "LEVEL")]
+    pub effort: Option<String>,
     /// Print only the agent's text
     #[arg(long, short = 'q')]
     pub quiet: bool,
@@ -253,6 +264,26 @@ pub enum Allow {
     Edits,
     /// Everything
     All,
+}
+
+#[derive(Subcommand)]
+pub enum KeysCommand {
+    /// Store a key, typed or pasted without being shown, or piped in
+    Set {
+        /// The provider: anthropic, openai, gemini, …
+        provider: String,
+    },
+    /// List the providers that have a key, and where it is; keys are never shown
+    List {
+        /// Print one JSON object per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Remove a stored key
+    Remove {
+        /// The provider of the key
+        provider: String,
+    },
 }
 
 #[derive(Subcommand)]

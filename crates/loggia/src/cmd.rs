@@ -7,7 +7,9 @@ pub mod clients;
 pub mod completions;
 pub mod config;
 pub mod doctor;
+pub mod keys;
 pub mod man;
+pub mod models;
 pub mod pair;
 mod require_person;
 pub mod run;
@@ -40,6 +42,8 @@ pub async fn dispatch(cli: Cli, app: &App) -> anyhow::Result<ExitCode> {
         Command::Approvals(command) => approvals::run(command, app).await,
         Command::Clients(command) => clients::run(command, app).await,
         Command::Pair(args) => pair::run(args, app).await,
+        Command::Models(args) => models::run(args, app).await,
+        Command::Keys(command) => keys::run(command, app).await,
         Command::Config(args) => config::run(args, app).await,
         Command::Trust(args) => trust::run(args, app).await,
         Command::Doctor(args) => doctor::run(args, app).await,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use loggia_agent::model::scripted;
+use loggia_agent::model::registry;
 use loggia_agent::tool::{self, ToolConfig, ToolSpec, Toolbox};
 use loggia_agent::workspace::ReservedDirs;
 use loggia_agent::{CommandFiles, CompactAt, NativeAgent};
@@ -14,6 +14,7 @@ use loggia_core::{
     Access, AgentName, Command, Event, ModelName, Origin, Seq, Session, SessionId, Settings,
     Workspace,
 };
+use loggia_models::Providers;
 use loggia_server::auth::Clients;
 use loggia_server::hook::PromptHook;
 use loggia_server::hook::process::HookProgram;
@@ -26,6 +27,7 @@ use loggia_wire::sdlc::types::Tool;
 use crate::config::trust::Trust;
 use crate::config::{Config, Environment, Flags, Loaded, Paths};
 use crate::exit::UsageError;
+use crate::models::{self, FoundKey};
 use crate::style::{Style, say};
 
 /// The maximum number of sessions listed in an error.
@@ -180,8 +182,10 @@ impl App {
             (self.tools(config), ReservedDirs::new(self.reserved_paths(config)?));
         let agent = NativeAgent::new(tools, self.workspace.clone())
             .with_user_memory(self.paths.config.join("AGENTS.md"))
+            .with_home(self.environment.get_os("HOME").map(PathBuf::from))
             .with_commands(self.commands.clone())
-            .with_prices(config.prices.clone())
+            .with_prices(models::prices(&config.prices))
+            .with_providers(self.providers(config))
             .with_compaction(CompactAt { percent: config.compact_at })
             .with_clones(self.clones(config, reserved.clone()))
             .with_reserved_dirs(reserved);
@@ -212,8 +216,8 @@ impl App {
     pub async fn settings(&self, config: &Config, store: &dyn Store) -> anyhow::Result<Settings> {
         let remembered = loggia_session::hub::project_rules(store, &self.workspace_text()?).await?;
         Ok(Settings {
-            model: ModelName(absolute_model(&config.model, &self.workspace)),
-            effort: None,
+            model: ModelName(registry::absolute(&config.model, &self.workspace)),
+            effort: config.effort,
             mode: config.mode,
             rules: config.rules.iter().cloned().chain(remembered).collect(),
             tools: None,
@@ -245,29 +249,95 @@ impl App {
         })
     }
 
-    /// Opens a session with the current settings, or starts a new one.
+    /// Resumes a session, or starts a new one with these settings. A resumed session keeps its model, its
+    /// effort and its mode, unless the command line says otherwise.
     pub async fn open_session(
         &self,
         hub: &Hub,
         wanted: Option<&SessionId>,
         settings: Settings,
+        config: &Config,
         origin: &Origin,
     ) -> anyhow::Result<SessionHandle> {
         let Some(id) = wanted else {
             return Ok(hub.create(self.new_session(settings)?, origin.clone()).await?);
         };
         let handle = hub.open(id).await?;
-        let opened = |session: &Session| session.opened().map(|opened| opened.workspace.clone());
-        if let Some(workspace) = handle.inspect(opened).await?
-            && workspace.path() != self.workspace_text()?
-        {
+        let opened = |session: &Session| {
+            let opened = session.opened()?;
+            Some((opened.workspace.clone(), opened.settings.clone()))
+        };
+        let Some((workspace, before)) = handle.inspect(opened).await? else { return Ok(handle) };
+        if workspace.path() != self.workspace_text()? {
             let at = workspace.path();
             let why =
                 format!("session {id} works in {at}: go there, or use `loggia -C {at} run …`");
             return Err(UsageError(why).into());
         }
+        let settings = self.kept(before, settings, config);
         handle.submit(Command::Configure { settings }, origin.clone()).await?;
         Ok(handle)
+    }
+
+    /// The settings of a resumed session. Says why if its model cannot be kept.
+    fn kept(&self, before: Settings, mut settings: Settings, config: &Config) -> Settings {
+        let Flags { model, effort, mode } = &config.flags;
+        if mode.is_none() {
+            settings.mode = before.mode;
+        }
+        if effort.is_none() {
+            settings.effort = before.effort;
+        }
+        if model.is_some() || settings.model == before.model {
+            return settings;
+        }
+        match registry::check(&before.model.0, &self.workspace, &self.providers(config)) {
+            Ok(()) => settings.model = before.model,
+            Err(error) => say(&format!(
+                "this session used the model {}, which cannot be used now: {error}; it continues with {}",
+                before.model, settings.model
+            )),
+        }
+        settings
+    }
+
+    /// The providers of models.
+    pub fn providers(&self, config: &Config) -> Providers {
+        models::providers(config, &self.environment, &self.paths)
+    }
+
+    /// The key of a provider.
+    pub fn find_key(&self, provider: &str, config: &Config) -> Option<FoundKey> {
+        let user = config.providers.get(provider);
+        models::find_key(provider, user, &self.environment, &config.stored_keys)
+    }
+
+    /// Fails if the configured model cannot be opened. No network. Blocks on the file system.
+    pub fn check_model(&self, config: &Config) -> anyhow::Result<()> {
+        let checked = registry::check(&config.model, &self.workspace, &self.providers(config));
+        checked.map_err(|error| UsageError(error.to_string()).into())
+    }
+
+    /// Two lines for a person who chose no model and has no key: what the offline model is, and how to get
+    /// another one. Empty otherwise.
+    pub async fn explain_offline(&self, config: &Config) -> Vec<String> {
+        if !config.is_demo {
+            return Vec::new();
+        }
+        let running = self.providers(config).local_servers().await;
+        let other = match running.first() {
+            Some((server, model)) => {
+                format!("use {server} on this machine: `--model {model}`")
+            }
+            None => "choose one with `--model PROVIDER/MODEL` (`loggia models`)".to_owned(),
+        };
+        vec![
+            "this is the offline demo, which knows a few commands and no language: no model has a key."
+                .to_owned(),
+            format!(
+                "To get a model, run `loggia keys set anthropic` (or openai, gemini), or {other}."
+            ),
+        ]
     }
 
     pub fn workspace_text(&self) -> anyhow::Result<String> {
@@ -296,16 +366,6 @@ fn private_log(path: &Path) -> std::io::Result<std::fs::File> {
     let file = options.create(true).append(true).mode(0o600).custom_flags(flags).open(path)?;
     file.set_permissions(private(0o600))?;
     Ok(file)
-}
-
-/// Resolves a script path against the workspace, so that the session can be resumed from elsewhere.
-pub fn absolute_model(name: &str, workspace: &Path) -> String {
-    match name.strip_prefix(scripted::PREFIX).map(str::trim) {
-        Some(path) if !path.is_empty() => {
-            format!("{}{}", scripted::PREFIX, workspace.join(path).display())
-        }
-        _ => name.to_owned(),
-    }
 }
 
 /// The user's commands, and those of trusted projects.

@@ -14,8 +14,10 @@ mod draft;
 mod environment;
 mod error;
 mod key;
+pub mod key_file;
 mod nearest;
 mod paths;
+pub mod providers;
 pub mod trust;
 
 use std::collections::BTreeMap;
@@ -24,12 +26,13 @@ use std::path::{Path, PathBuf};
 
 use loggia_agent::CompactAt;
 use loggia_agent::model::offline;
-use loggia_core::{Limits, Mode, OnTimeout, Prices, Rule, Seconds, Timeout};
+use loggia_core::{Effort, Limits, Mode, OnTimeout, Prices, Rule, Seconds, Timeout};
 
 use clones::ClonesConfig;
 use document::{Entry, InvalidEntry, InvalidKind};
 use draft::Draft;
-use key::{ALLOW_HIDDEN_PEERS, Setting};
+use key_file::{KeyFile, StoredKeys};
+use providers::{UserProvider, exposed_key};
 use trust::Trust;
 
 pub use document::{PROJECT_FILE, project_settings};
@@ -38,6 +41,7 @@ pub use error::ConfigError;
 pub use key::KEYS;
 pub use paths::Paths;
 
+use crate::models::{self, KeyOrigin};
 use crate::style::one_line;
 
 /// The environment variables of all keys.
@@ -49,6 +53,18 @@ pub fn variables() -> impl Iterator<Item = String> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     pub model: String,
+    /// None: the model's own default.
+    pub effort: Option<Effort>,
+    /// From `[providers]`, by name.
+    pub providers: BTreeMap<String, UserProvider>,
+    /// Keys that `loggia keys` stored.
+    pub stored_keys: StoredKeys,
+    /// Certificates for the providers' servers.
+    pub ca_file: Option<PathBuf>,
+    /// What the command line said.
+    pub flags: Flags,
+    /// The model is `offline` because no other one was chosen and no key is there.
+    pub is_demo: bool,
     pub mode: Mode,
     /// From `[commands]` of all sources, with ids `config-1`, `config-2`, …
     pub rules: Vec<Rule>,
@@ -80,6 +96,12 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             model: offline::NAME.to_owned(),
+            effort: None,
+            providers: BTreeMap::new(),
+            stored_keys: StoredKeys::new(),
+            ca_file: None,
+            flags: Flags::default(),
+            is_demo: false,
             mode: Mode::default(),
             rules: Vec::new(),
             limits: Limits::default(),
@@ -207,9 +229,10 @@ impl Default for Offers {
 }
 
 /// Configuration set by the command line.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Flags {
     pub model: Option<String>,
+    pub effort: Option<String>,
     pub mode: Option<Mode>,
 }
 
@@ -217,9 +240,14 @@ pub struct Flags {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ValueSource {
     BuiltIn,
-    File { path: PathBuf, line: usize },
+    File {
+        path: PathBuf,
+        line: usize,
+    },
     Variable(String),
     Flag(&'static str),
+    /// The provider of this key.
+    Key(KeyOrigin),
 }
 
 impl fmt::Display for ValueSource {
@@ -229,6 +257,7 @@ impl fmt::Display for ValueSource {
             ValueSource::File { path, line } => write!(out, "{}:{line}", path.display()),
             ValueSource::Variable(name) => write!(out, "environment {name}"),
             ValueSource::Flag(name) => write!(out, "flag {name}"),
+            ValueSource::Key(origin) => write!(out, "key in {}", origin.describe()),
         }
     }
 }
@@ -269,9 +298,52 @@ pub fn load(
     add_project(&mut draft, paths, workspace)?;
     add_environment(&mut draft, environment)?;
     add_flags(&mut draft, flags)?;
-    let Loaded { config, origins, mut notices, untrusted } = draft.finish();
+    let Loaded { mut config, mut origins, mut notices, untrusted } = draft.finish();
+    config.flags = flags.clone();
+    match KeyFile::new(paths).read() {
+        Ok(keys) => config.stored_keys = keys,
+        Err(error) => notices.push(error.to_string()),
+    }
+    keep_keys_from_commands(&config, &origins)?;
+    notices.extend(config.providers.iter().filter_map(|(name, of)| exposed_key(name, of)));
+    choose_model(&mut config, &mut origins, environment);
     notices.extend(exposed(&reserved_paths(environment, paths, &config)?, workspace));
     Ok(Loaded { config, origins, notices, untrusted })
+}
+
+/// Without a configured model, a person who has a key gets a model of its provider.
+fn choose_model(
+    config: &mut Config,
+    origins: &mut BTreeMap<String, ValueSource>,
+    environment: &Environment,
+) {
+    if origins.get("model") != Some(&ValueSource::BuiltIn) {
+        return;
+    }
+    let chosen = models::default_model(&config.providers, environment, &config.stored_keys);
+    config.is_demo = chosen.is_none();
+    if let Some((model, key)) = chosen {
+        config.model = model;
+        origins.insert("model".to_owned(), ValueSource::Key(key));
+    }
+}
+
+/// The user's own variables with keys are not passed to commands either.
+fn keep_keys_from_commands(
+    config: &Config,
+    origins: &BTreeMap<String, ValueSource>,
+) -> Result<(), ConfigError> {
+    let secret = config.providers.iter().find_map(|(name, provider)| {
+        let variable = provider.key_env.as_ref()?;
+        config.pass_env.contains(variable).then_some((name, variable))
+    });
+    let Some((name, variable)) = secret else { return Ok(()) };
+    let origin = origins.get(&format!("shell.pass_env.{variable}"));
+    let origin = origin.map_or(String::new(), |origin| format!("{origin}: "));
+    Err(ConfigError::new(format!(
+        "{origin}shell.pass_env: `{variable}` is never passed to commands: it holds the key of the \
+         provider {name}; take it off the list"
+    )))
 }
 
 /// Loggia's own files and directories and the configured secret files, with links resolved. Tools
@@ -353,7 +425,7 @@ fn add_project(draft: &mut Draft, paths: &Paths, workspace: &Path) -> Result<(),
     for Entry { line, written, found } in entries {
         let origin = ValueSource::File { path: path.clone(), line };
         match found {
-            Ok((key, Setting::Flag(true))) if key.name == ALLOW_HIDDEN_PEERS => {
+            Ok((key, setting)) if key.is_users_only(&setting) => {
                 wrong.push(format!("{origin}: set `{}` in your own file.", key.name));
             }
             Ok((key, setting)) if trusted || draft.restricts(key, &setting) => {
@@ -389,6 +461,7 @@ fn add_environment(draft: &mut Draft, environment: &Environment) -> Result<(), C
 fn add_flags(draft: &mut Draft, flags: &Flags) -> Result<(), ConfigError> {
     let said = [
         ("model", "--model", flags.model.clone()),
+        ("effort", "--effort", flags.effort.clone()),
         ("mode", "--approve", flags.mode.map(|mode| mode.name().to_owned())),
     ];
     for (name, flag, value) in said {

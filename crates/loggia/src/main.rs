@@ -9,6 +9,7 @@ mod cmd;
 mod compose;
 mod config;
 mod exit;
+mod models;
 mod remote;
 mod style;
 

@@ -3,6 +3,7 @@
 //! A reply that breaks off is discarded whole, and the model is asked again. Every attempt is a reply of its
 //! own in the log, so that no client mixes two of them.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -14,9 +15,8 @@ use super::NativeAgent;
 use crate::compaction;
 use crate::context::Conversation;
 use crate::instructions;
-use crate::memory::Memory;
 use crate::model::{Delta, Model, ModelError, ModelErrorKind, ModelRequest, Purpose};
-use crate::notes;
+use crate::notes::Surroundings;
 
 /// Attempts at one reply.
 const ATTEMPTS: u32 = 5;
@@ -24,6 +24,12 @@ const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A turn does not wait longer than this for a vendor that asks for it.
 const LONGEST_REQUESTED: Duration = Duration::from_secs(300);
+
+/// A compaction within a turn so few replies after the last one may be the beginning of a loop.
+const SOON: u32 = 3;
+const COMPACTIONS_IN_A_ROW: u32 = 3;
+const NO_PROGRESS: &str = "the results of a few calls fill the model's context window, and compacting them did not \
+     help: ask for smaller steps, or use a model with a larger window";
 
 /// A complete reply of the model.
 pub(super) struct ModelReply {
@@ -47,10 +53,14 @@ pub(super) struct Replies<'a> {
     agent: &'a NativeAgent,
     turn: &'a Turn,
     model: &'a dyn Model,
-    memory: Memory,
+    surroundings: Arc<Surroundings>,
     /// Bytes of text and thoughts that the turn may still have.
     text_left: u64,
     notes_checked: bool,
+    /// Replies since the last compaction within the turn, and how many such compactions followed each other
+    /// closely.
+    replies_since: u32,
+    compactions_in_a_row: u32,
     /// These happen once in a turn.
     overflowed: bool,
     rejected: bool,
@@ -81,16 +91,18 @@ impl<'a> Replies<'a> {
         agent: &'a NativeAgent,
         turn: &'a Turn,
         model: &'a dyn Model,
-        memory: Memory,
+        surroundings: Arc<Surroundings>,
     ) -> Self {
         let text_left = turn.context().settings.limits.text_bytes;
         Self {
             agent,
             turn,
             model,
-            memory,
+            surroundings,
             text_left,
             notes_checked: false,
+            replies_since: 0,
+            compactions_in_a_row: 0,
             overflowed: false,
             rejected: false,
         }
@@ -98,8 +110,8 @@ impl<'a> Replies<'a> {
 
     /// The next reply. Asks again if it breaks off and the error allows it.
     pub async fn next(&mut self, conversation: &mut Conversation) -> Result<ModelReply, TurnOver> {
-        let at = self.agent.compact_at();
-        compaction::compact_if_due(at, self.turn, self.model, conversation).await?;
+        self.compact(conversation).await?;
+        self.give_memory(conversation).await?;
         let mut pause = FIRST_PAUSE;
         let mut number = 1;
         loop {
@@ -133,6 +145,22 @@ impl<'a> Replies<'a> {
             let wait = error.retry_after.unwrap_or_else(|| jittered(pause));
             self.wait(&error, wait, number).await?;
             pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+    }
+
+    /// Compacts the conversation if that is due. A result that fills the window by itself would be asked for
+    /// again after each compaction, so the turn fails after a few in a row.
+    async fn compact(&mut self, conversation: &mut Conversation) -> Result<(), TurnOver> {
+        let at = self.agent.compact_at();
+        self.replies_since += 1;
+        if !compaction::compact_if_due(at, self.turn, self.model, conversation).await? {
+            return Ok(());
+        }
+        let soon = std::mem::take(&mut self.replies_since) < SOON;
+        self.compactions_in_a_row = if soon { self.compactions_in_a_row + 1 } else { 1 };
+        match self.compactions_in_a_row > COMPACTIONS_IN_A_ROW {
+            true => Err(TurnOver::Failed(NO_PROGRESS.to_owned())),
+            false => Ok(()),
         }
     }
 
@@ -219,7 +247,24 @@ impl<'a> Replies<'a> {
     }
 
     fn notes(&self) -> Vec<loggia_core::Note> {
-        notes::current(&self.memory, self.turn.context())
+        self.surroundings.notes(self.turn.context())
+    }
+
+    /// Adds the memory files of directories that calls used for the first time to the calls' results.
+    async fn give_memory(&self, conversation: &mut Conversation) -> Result<(), TurnOver> {
+        let paths = conversation.last_paths();
+        if self.model.reads_recent_turns_only() || paths.is_empty() {
+            return Ok(());
+        }
+        let (surroundings, given) = (self.surroundings.clone(), conversation.given_memory());
+        let read = move || surroundings.memory_for(&paths, &given);
+        let records = tokio::task::spawn_blocking(read).await;
+        let failed = |error| TurnOver::Failed(format!("memory cannot be read: {error}"));
+        for record in records.map_err(failed)? {
+            conversation.record(&record);
+            self.turn.record(record).await?;
+        }
+        Ok(())
     }
 
     fn request(&self, conversation: &Conversation) -> ModelRequest {
@@ -227,7 +272,7 @@ impl<'a> Replies<'a> {
         let (instructions, tools) = match fixed {
             Some(fixed) => (fixed.instructions.clone(), fixed.tools.clone()),
             None => (
-                instructions::with_memory(&self.model.name(), &self.memory).into(),
+                instructions::with_memory(&self.model.name(), &self.surroundings.memory).into(),
                 self.agent.tools.descriptions(),
             ),
         };

@@ -15,7 +15,7 @@ pub async fn compact(
     turn: &Turn,
     focus: Option<&str>,
 ) -> Result<(), TurnOver> {
-    let model = agent.open_model(turn)?;
+    let model = agent.open_model(turn).await?;
     let mut conversation = native::conversation(turn, model.as_ref()).await?;
     if conversation.summarised_turns(REACH) == 0 {
         let since = conversation.summary().map_or("", |_| " since the last summary");

@@ -23,9 +23,9 @@ pub async fn init(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
         warn(turn, "the workspace is large: only a part of it was scanned".to_owned()).await?;
     }
     // Checked last, to keep the time between this and the diff short.
-    if memory::current(&workspace).await?.is_some() {
+    if let Some((file, _)) = memory::current(&workspace).await? {
         let text = format!(
-            "{AGENTS} already exists, and nothing was written. `/memory add TEXT` adds a note to it; \
+            "{file} already exists, and nothing was written. `/memory add TEXT` adds a note to it; \
              to start over, move it away first."
         );
         return say(turn, text).await;

@@ -2,28 +2,42 @@
 
 use std::sync::Arc;
 
+use loggia_core::Note;
 use loggia_session::{Turn, TurnOver};
 use serde_json::json;
 
 use super::{conclude, say};
-use crate::memory::AGENTS;
+use crate::context::Conversation;
+use crate::memory::{AGENTS, NAMES};
 use crate::native::NativeAgent;
 use crate::workspace::Workspace;
 
 pub async fn show(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
-    let memory = agent.memory(&agent.open_workspace(turn)?).await?;
+    let surroundings = agent.surroundings(turn, &agent.open_workspace(turn)?).await?;
     let nothing = || {
         format!(
             "There are no notes. `/init` writes a first {AGENTS}, `/memory add TEXT` adds a note."
         )
     };
-    say(turn, memory.block().unwrap_or_else(nothing)).await
+    let given = given(turn).await?.into_iter().map(|note| note.text);
+    let texts: Vec<String> = surroundings.memory.block().into_iter().chain(given).collect();
+    say(turn, if texts.is_empty() { nothing() } else { texts.join("\n\n") }).await
 }
 
 pub async fn list(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
-    let memory = agent.memory(&agent.open_workspace(turn)?).await?;
-    let lines: Vec<String> = memory.list().lines().map(|line| format!("- {line}")).collect();
-    say(turn, lines.join("\n")).await
+    let surroundings = agent.surroundings(turn, &agent.open_workspace(turn)?).await?;
+    let list = surroundings.memory.list();
+    let given = given(turn).await?;
+    let given = given.iter().map(|note| format!("- {}: given with a result", note.name));
+    let lines = list.lines().map(|line| format!("- {line}")).chain(given);
+    say(turn, lines.collect::<Vec<_>>().join("\n")).await
+}
+
+/// Memory of directories below the workspace that the model has got in this conversation.
+async fn given(turn: &Turn) -> Result<Vec<Note>, TurnOver> {
+    let (context, history) = (turn.context(), turn.history().await?);
+    let conversation = Conversation::from_log(&history, &context.turn, &context.content, None);
+    Ok(conversation.given_memory())
 }
 
 pub async fn add(agent: &NativeAgent, turn: &Turn, text: &str) -> Result<(), TurnOver> {
@@ -32,24 +46,33 @@ pub async fn add(agent: &NativeAgent, turn: &Turn, text: &str) -> Result<(), Tur
     if let Some((_, outcome)) = agent.resume(turn, &workspace).await?.pop() {
         return conclude(turn, outcome, after).await;
     }
-    let old = current(&workspace).await?;
-    let input = json!({ "path": AGENTS, "content": with_note(old.as_deref(), text) });
+    let (file, old) = match current(&workspace).await? {
+        Some((file, old)) => (file, Some(old)),
+        None => (AGENTS, None),
+    };
+    let input = json!({ "path": file, "content": with_note(old.as_deref(), text) });
     let outcome = agent.call(turn, &workspace, "write_file", input).await?;
     conclude(turn, outcome, after).await
 }
 
-/// The current text of the workspace's `AGENTS.md`; None if it does not exist.
-pub async fn current(workspace: &Arc<Workspace>) -> Result<Option<String>, TurnOver> {
+/// The memory file of the workspace and its text; None if there is none. A new `AGENTS.md` would replace a
+/// `CLAUDE.md`.
+pub async fn current(
+    workspace: &Arc<Workspace>,
+) -> Result<Option<(&'static str, String)>, TurnOver> {
     let workspace = workspace.clone();
-    let read = move || -> Result<Option<String>, String> {
-        let path = workspace.locate(AGENTS).and_then(|path| workspace.real_file(&path));
-        let version = path.and_then(|path| workspace.version(&path));
-        match version.map_err(|error| error.to_string())? {
-            None => Ok(None),
-            Some(version) => String::from_utf8(version.bytes)
-                .map(Some)
-                .map_err(|_| format!("{AGENTS} is not UTF-8 text: nothing can be added to it")),
+    let read = move || -> Result<Option<(&'static str, String)>, String> {
+        for name in NAMES {
+            let path = workspace.locate(name).and_then(|path| workspace.real_file(&path));
+            let version = path.and_then(|path| workspace.version(&path));
+            if let Some(version) = version.map_err(|error| error.to_string())? {
+                let text = String::from_utf8(version.bytes);
+                return text
+                    .map(|text| Some((name, text)))
+                    .map_err(|_| format!("{name} is not UTF-8 text: nothing can be added to it"));
+            }
         }
+        Ok(None)
     };
     let read =
         tokio::task::spawn_blocking(read).await.unwrap_or_else(|error| Err(error.to_string()));

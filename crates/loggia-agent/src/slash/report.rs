@@ -7,6 +7,7 @@ use super::say;
 use crate::compaction::BYTES_PER_TOKEN;
 use crate::instructions;
 use crate::native::{self, NativeAgent};
+use crate::notes::workspace_name;
 use crate::tool::Toolbox;
 
 pub fn about(context: &TurnContext) -> String {
@@ -14,21 +15,11 @@ pub fn about(context: &TurnContext) -> String {
         format!("- Loggia {}", env!("CARGO_PKG_VERSION")),
         format!("- model: {}", context.settings.model),
         format!("- mode: {}", context.settings.approvals()),
-        format!("- workspace: {}", workspace(context)),
+        format!("- workspace: {}", workspace_name(context)),
         format!("- session: {}", context.session),
     ];
     lines.extend(context.name.as_ref().map(|name| format!("- name: {name}")));
     lines.join("\n")
-}
-
-/// The workspace to show. A remote client must not learn a path of this machine.
-fn workspace(context: &TurnContext) -> &str {
-    let owner = context.owner.as_deref();
-    match (context.workspace.repository(), owner) {
-        (Some(repository), Some(owner)) if !owner.starts_with("local:") => &repository.url,
-        (None, Some(owner)) if !owner.starts_with("local:") => "a directory of the server",
-        (_, _) => context.workspace.path(),
-    }
 }
 
 pub fn tools(tools: &Toolbox) -> String {
@@ -58,10 +49,10 @@ fn describe_access(access: Access) -> &'static str {
 }
 
 pub async fn stats(agent: &NativeAgent, turn: &Turn) -> Result<(), TurnOver> {
-    let model = agent.open_model(turn)?;
+    let model = agent.open_model(turn).await?;
     let conversation = native::conversation(turn, model.as_ref()).await?;
-    let memory = agent.memory(&agent.open_workspace(turn)?).await?;
-    let instructions = instructions::with_memory(&model.name(), &memory).len();
+    let surroundings = agent.surroundings(turn, &agent.open_workspace(turn)?).await?;
+    let instructions = instructions::with_memory(&model.name(), &surroundings.memory).len();
     let bytes = instructions + conversation.size();
     let summary = match conversation.summary() {
         Some(_) => ", a summary before them",

@@ -8,8 +8,8 @@ use std::sync::Arc;
 use crate::approval::{AnswerMessage, ChoiceId, Edit, KnownChoice, Question};
 use crate::call::{Access, CallOutcome, CallState, Details};
 use crate::command::{
-    Cancel, Command, CompactReach, Proposal, QueueBound, Refusal, Report, SHELL_PREFIX, SHELL_TOOL,
-    Stamped, TaskChoice,
+    Cancel, Command, CompactReach, ModelChoice, Proposal, QueueBound, Refusal, Report,
+    SHELL_PREFIX, SHELL_TOOL, Stamped, TaskChoice,
 };
 use crate::content::Content;
 use crate::event::{Amendment, Authority, CloseReason, Event, Level, Screening, TurnOutcome};
@@ -21,6 +21,7 @@ use crate::session::{
     ClosedQuestion, Closing, OpenCall, OpenTurn, QUEUE_BYTES, QUEUE_LIMIT, QUEUE_OTHERS,
     QUEUE_OTHERS_BYTES, QUEUE_SHARE, QUEUE_SHARE_BYTES, READY_LIMIT, SUMMARY_LIMIT, Session,
 };
+use crate::settings::Settings;
 use crate::shell::ShellParser;
 use crate::timeout::OnTimeout;
 
@@ -85,11 +86,7 @@ impl Session {
             }
             Command::Expire { approval } => Ok(self.expire(approval, fresh)),
             Command::Cancel { what } => self.cancel(what, origin, fresh),
-            Command::Configure { settings } => {
-                let same = self.opened.as_ref().is_some_and(|opened| opened.settings == *settings);
-                let changed = Event::SettingsChanged { settings: settings.clone() };
-                Ok(if same { Vec::new() } else { vec![changed] })
-            }
+            Command::Configure { settings } => Ok(self.configured(settings.clone())),
             Command::Amend { amendment } => self.amendment(amendment, origin),
             Command::Name { name } => Ok(self.named(name)),
             Command::Notice { level, text } => {
@@ -107,6 +104,21 @@ impl Session {
         let same = self.name.as_deref() == Some(name.as_str());
         let named = Event::SessionNamed { name: name.as_str().to_owned() };
         if same { Vec::new() } else { vec![named] }
+    }
+
+    fn configured(&self, settings: Settings) -> Vec<Event> {
+        let same = self.opened.as_ref().is_some_and(|opened| opened.settings == settings);
+        if same { Vec::new() } else { vec![Event::SettingsChanged { settings }] }
+    }
+
+    /// The running turn keeps the model that it started with.
+    fn chosen(&self, choice: &ModelChoice) -> Vec<Event> {
+        let Some(opened) = &self.opened else { return Vec::new() };
+        let settings = opened.settings.clone();
+        self.configured(match choice.clone() {
+            ModelChoice::Model(model) => Settings { model, ..settings },
+            ModelChoice::Effort(effort) => Settings { effort, ..settings },
+        })
     }
 
     fn open_task(&self, task: &TaskId, profile: Option<&str>) -> Decision {
@@ -500,6 +512,7 @@ impl Session {
                 vec![Event::ContextCompacted { upto, summary, automatic, within_turn }]
             }
             Report::Name { name } => self.named(name),
+            Report::Choose { choice } => self.chosen(choice),
             // The rule may be unknown here: the event also removes a rule that is stored for the
             // project only. A guest may revoke its own rules.
             Report::Revoke { rule } => {

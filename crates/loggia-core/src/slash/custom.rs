@@ -9,7 +9,7 @@ use crate::content::Content;
 
 /// Commands of the terminal interface. A file cannot use these names either.
 pub const TERMINAL_COMMANDS: &[&str] =
-    &["share", "resume", "transcript", "copy", "vim", "quit", "mode", "model"];
+    &["share", "resume", "transcript", "copy", "vim", "quit", "mode"];
 
 /// Command names that an error lists.
 const MAX_LISTED: usize = 20;

@@ -36,6 +36,13 @@ fn a_line_is_a_command_or_a_message() {
         ("/clear", command(Slash::Clear)),
         ("/name", command(Slash::Name { name: None })),
         ("/name  the parser ", command(Slash::Name { name: Some("the parser".into()) })),
+        ("/model", command(Slash::Model { name: None })),
+        (
+            "/model openai/gpt-6-luna",
+            command(Slash::Model { name: Some("openai/gpt-6-luna".into()) }),
+        ),
+        ("/effort", command(Slash::Effort { level: None })),
+        ("/effort high", command(Slash::Effort { level: Some("high".into()) })),
         ("/usr/bin/x explain", PromptKind::Message),
         ("/etc", PromptKind::Mistake(SlashError::UnknownCommand { given: "etc".into() })),
         ("/help/me", PromptKind::Message),

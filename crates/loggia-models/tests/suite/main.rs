@@ -7,4 +7,5 @@ mod chat;
 mod gemini;
 mod ollama;
 mod openai;
+mod providers;
 mod support;

@@ -196,8 +196,6 @@ fn do_locally(model: &mut Model, local: Local, argument: &str, now: Uptime) -> V
         Local::Resume => return vec![Effect::LoadSessions],
         Local::Transcript => return toggle_transcript(model),
         Local::Quit => return vec![Effect::Leave(Exit::Asked)],
-        // Only the host knows the models.
-        Local::Model => return vec![Effect::CheckModel(argument.to_owned())],
         Local::Copy => match model.last_answer().map(str::to_owned) {
             Some(text) => {
                 model.remark("copied, if your terminal allows it", now);

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use futures::future::BoxFuture;
-use loggia_core::{CustomCommands, Millis, ModelName, Origin, Prices, SessionId, Surface};
+use loggia_core::{CustomCommands, Millis, Origin, Prices, SessionId, Surface};
 use loggia_session::{Hub, LocalClient, SessionHandle};
 use loggia_testkit::ScriptAgent;
 use loggia_testkit::client::{create, memory_hub};
@@ -76,13 +76,6 @@ impl Host for MemoryHost {
 
     fn sessions(&self) -> BoxFuture<'_, Result<Vec<Preview>, String>> {
         Box::pin(async { Ok(self.previews.clone()) })
-    }
-
-    fn model(&self, name: &str) -> Result<ModelName, String> {
-        match name {
-            "offline" | "scripted" => Ok(ModelName(name.into())),
-            _ => Err(format!("there is no `{name}`: `offline` or `scripted`")),
-        }
     }
 
     fn open_session<'a>(&'a self, _session: &'a SessionId) -> BoxFuture<'a, Result<(), String>> {

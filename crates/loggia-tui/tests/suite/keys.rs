@@ -286,15 +286,6 @@ async fn all_that_waits_is_taken_back_at_once() {
     harness.types("<ctrl-x>").sees("you have no queued prompts").await;
 }
 
-/// An invalid model is not set.
-#[tokio::test]
-async fn a_model_is_looked_for_before_the_session_is_set_to_it() {
-    let mut harness = Harness::new(ScriptAgent::idle()).await;
-    harness.types("/model bogus<enter>").sees("there is no `bogus`: `offline` or").await;
-    harness.types("/model<enter>").sees("the model is `").await;
-    harness.types("/Model scripted<enter>").sees("· scripted ·").await;
-}
-
 /// A session that cannot be opened does not close the current one.
 #[tokio::test]
 async fn a_session_that_cannot_be_opened_leaves_the_screen_where_it_is() {

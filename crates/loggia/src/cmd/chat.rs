@@ -53,12 +53,18 @@ pub async fn chat(args: ChatArgs, app: &App) -> anyhow::Result<ExitCode> {
     let setup = Setup::new(&args.share, config, app, "loggia").await?;
     let (session, last) = (args.session.as_deref(), args.continue_last);
     let mut wanted = app.wanted_session(setup.store.as_ref(), session, last).await?;
+    if wanted.is_none() {
+        for line in app.explain_offline(&setup.config).await {
+            writeln!(std::io::stdout(), "{}", style::printable(&line))?;
+        }
+    }
     let origin = Origin::new(Surface::Tui, format!("tui-{}", std::process::id()).as_str());
     let mut last;
     let mut name = args.name;
     let exit = loop {
         let settings = app.settings(&setup.config, setup.store.as_ref()).await?;
-        let handle = app.open_session(&setup.hub, wanted.as_ref(), settings, &origin).await?;
+        let handle =
+            app.open_session(&setup.hub, wanted.as_ref(), settings, &setup.config, &origin).await?;
         if let Some(name) = name.take() {
             handle.submit(Command::Name { name }, origin.clone()).await?;
         }
@@ -147,7 +153,7 @@ pub(super) fn start(app: &App, config: &Config, me: Origin, head: Seq, host: &Ch
             && theme.depth != Depth::None
             && supports_queries(app),
         theme,
-        prices: config.prices.clone(),
+        prices: crate::models::prices(&config.prices),
     }
 }
 

@@ -131,6 +131,7 @@ impl ConfigRow {
             }
             ValueSource::Variable(name) => json!({ "kind": "environment", "name": name }),
             ValueSource::Flag(name) => json!({ "kind": "flag", "name": name }),
+            ValueSource::Key(key) => json!({ "kind": "key", "name": key.describe() }),
         };
         json!({ "key": self.key, "value": self.value, "origin": origin })
     }

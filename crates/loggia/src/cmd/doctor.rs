@@ -10,6 +10,8 @@ use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::Args;
+use loggia_agent::model::registry;
+use loggia_models::providers::Freshness;
 use serde::Serialize;
 use serde_json::json;
 
@@ -27,6 +29,9 @@ pub struct DoctorArgs {
     /// The output format
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub output: Format,
+    /// Also ask each provider of models that has a key for its list
+    #[arg(long)]
+    pub online: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -70,6 +75,7 @@ pub async fn run(args: DoctorArgs, app: &App) -> anyhow::Result<ExitCode> {
         Ok(loaded) => {
             checks.push(configuration(&loaded.notices));
             checks.push(model(&loaded.config, app).await);
+            checks.extend(providers(&loaded.config, app, args.online).await);
         }
         Err(error) => checks.push(Check::broken("configuration", error.to_string(), "")),
     }
@@ -140,14 +146,48 @@ fn configuration(notices: &[String]) -> Check {
 
 async fn model(config: &Config, app: &App) -> Check {
     let (name, directory) = (config.model.clone(), app.workspace.clone());
-    let opened = tokio::task::spawn_blocking(move || {
-        loggia_agent::model::registry::open(&name, &directory).map(drop)
-    });
-    match opened.await {
+    let providers = app.providers(config);
+    let checked =
+        tokio::task::spawn_blocking(move || registry::check(&name, &directory, &providers));
+    match checked.await {
         Ok(Ok(())) => Check::works("model", format!("{} can be opened", config.model)),
         Ok(Err(error)) => Check::broken("model", error.to_string(), "See `loggia config`."),
         Err(error) => Check::broken("model", error.to_string(), ""),
     }
+}
+
+/// The providers that the user configured or has a key for. They are asked only with `--online`.
+async fn providers(config: &Config, app: &App, online: bool) -> Vec<Check> {
+    let providers = app.providers(config);
+    let mut checks = Vec::new();
+    for provider in providers.all() {
+        let name = &provider.name;
+        let configured = config.providers.contains_key(name);
+        if provider.key.is_none() && !configured {
+            continue;
+        }
+        let address = provider.base_url.as_deref().unwrap_or("no address");
+        let key = app.find_key(name, config).map(|key| key.origin.describe());
+        let key = match key {
+            Some(origin) => format!("key in {origin}"),
+            None if provider.needs_key => "no key".to_owned(),
+            None => "no key is needed".to_owned(),
+        };
+        let text = format!("{name}: {address}, {key}");
+        let error = match online {
+            true => match providers.list(name, Freshness::Now).await {
+                Ok(listed) => listed.problem,
+                Err(error) => Some(error),
+            },
+            false => providers.check(&format!("{name}/any")).err(),
+        };
+        checks.push(match error {
+            None if online => Check::works("provider", format!("{text}; it answers")),
+            None => Check::works("provider", text),
+            Some(error) => Check::limited("provider", text, &error.message),
+        });
+    }
+    checks
 }
 
 /// The repository clones.

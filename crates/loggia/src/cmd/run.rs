@@ -19,7 +19,7 @@ use loggia_session::{LocalClient, SessionClient, SessionHandle, SubmitError};
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::require_person::{RESUME, require_person};
-use crate::cli::{Approve, RunArgs};
+use crate::cli::{Approve, OutputFormat, RunArgs};
 use crate::compose::App;
 use crate::config::{self, Flags};
 use crate::exit::{FAILED, INTERRUPTED, NEEDS_APPROVAL, REFUSED, TERMINATED, UsageError};
@@ -38,7 +38,8 @@ pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
     }
     let prompt = read_prompt(&args.prompt, resumes)?;
     let mode = args.approve.and_then(mode_of);
-    let loaded = app.load_config(&Flags { model: args.model.clone(), mode })?;
+    let (model, effort) = (args.model.clone(), args.effort.clone());
+    let loaded = app.load_config(&Flags { model, effort, mode })?;
     // Only a person may choose a more permissive mode. An agent's command gets the configured one.
     let chosen = matches!(
         loaded.origins.get("mode"),
@@ -47,8 +48,10 @@ pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
     if chosen && loaded.config.mode.permissiveness() > Mode::Ask.permissiveness() {
         require_person("choose an approval mode")?;
     }
-    loggia_agent::model::registry::open(&loaded.config.model, &app.workspace)
-        .map_err(|error| UsageError(error.to_string()))?;
+    app.check_model(&loaded.config)?;
+    if args.output == OutputFormat::Text && !args.quiet && !resumes {
+        app.explain_offline(&loaded.config).await.iter().for_each(|line| say(line));
+    }
     let store = app.open_store()?;
     let hub = app.hub(store.clone(), &loaded.config, "loggia run")?;
     let mut settings = app.settings(&loaded.config, store.as_ref()).await?;
@@ -57,7 +60,7 @@ pub async fn run(args: RunArgs, app: &App) -> anyhow::Result<ExitCode> {
 
     let wanted =
         app.wanted_session(store.as_ref(), args.session.as_deref(), args.continue_last).await?;
-    let handle = app.open_session(&hub, wanted.as_ref(), settings, &origin).await?;
+    let handle = app.open_session(&hub, wanted.as_ref(), settings, &loaded.config, &origin).await?;
     let watched = watch(&handle, prompt, origin, &args, app).await;
     // The log is already complete. This stops remaining work and releases the lease.
     hub.stop().await;

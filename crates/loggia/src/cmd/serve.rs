@@ -99,9 +99,13 @@ pub struct ShareArgs {
     /// Which actions are approved without asking
     #[arg(long, value_enum, value_name = "WHAT")]
     pub approve: Option<ApprovalMode>,
-    /// The model: `offline` or `scripted:FILE` [env: LOGGIA_MODEL]
+    /// The model: `PROVIDER/MODEL`, `offline` or `scripted:FILE` [env: LOGGIA_MODEL]
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
+    /// How much the model thinks: none, minimal, low, medium, high, xhigh or max
+    /// [env: LOGGIA_EFFORT]
+    #[arg(long, value_name = "LEVEL")]
+    pub effort: Option<String>,
 }
 
 /// Serves many sessions without a terminal.
@@ -143,7 +147,8 @@ pub async fn share(
     let wanted = app.wanted_session(setup.store.as_ref(), session.as_deref(), false).await?;
     let settings = app.settings(&setup.config, setup.store.as_ref()).await?;
     let origin = Origin::new(Surface::Cli, "loggia");
-    let shared = app.open_session(&setup.hub, wanted.as_ref(), settings, &origin).await?;
+    let shared =
+        app.open_session(&setup.hub, wanted.as_ref(), settings, &setup.config, &origin).await?;
     let id = shared.id().clone();
     let message = [
         format!("Loggia shares session {} on {}", one_line(id.as_str()), addresses(&bound)),
@@ -162,7 +167,8 @@ pub(super) fn configured(args: &ShareArgs, app: &App) -> anyhow::Result<Config> 
         ApprovalMode::All => Mode::All,
         ApprovalMode::Plan => Mode::Plan,
     });
-    let mut config = app.load_config(&Flags { model: args.model.clone(), mode })?.config;
+    let (model, effort) = (args.model.clone(), args.effort.clone());
+    let mut config = app.load_config(&Flags { model, effort, mode })?.config;
     let message = exposed(&app.reserved_paths(&config)?, &app.workspace);
     config.tls.certificate = args.tls_cert.clone().or(config.tls.certificate);
     config.tls.key = args.tls_key.clone().or(config.tls.key);
@@ -172,7 +178,7 @@ pub(super) fn configured(args: &ShareArgs, app: &App) -> anyhow::Result<Config> 
     if let Some(notice) = found.filter(|notice| message.as_ref() != Some(notice)) {
         say(&notice);
     }
-    loggia_agent::model::registry::open(&config.model, &app.workspace).map_err(usage)?;
+    app.check_model(&config)?;
     Ok(config)
 }
 

@@ -17,14 +17,26 @@ use super::ConfigError;
 use super::error::shortened;
 use super::key::{self, Form, KEYS, Key, Setting};
 use super::nearest::nearest;
+use super::providers::UserProvider;
 
 const MAX_BYTES: u64 = 1024 * 1024;
 /// Relative to the workspace.
 pub const PROJECT_FILE: &str = ".loggia/config.toml";
 /// Nested tables.
 const NESTED: &[&str] = &["server.clones"];
-const TABLES: &[&str] =
-    &["commands", "approvals", "context", "limits", "server", "shell", "hooks", "tui", "prices"];
+const TABLES: &[&str] = &[
+    "commands",
+    "approvals",
+    "context",
+    "limits",
+    "server",
+    "shell",
+    "hooks",
+    "tui",
+    "prices",
+    "providers",
+    "network",
+];
 
 /// One value in a file.
 #[derive(Debug)]
@@ -190,6 +202,13 @@ impl Parser<'_> {
                 self.add(line, value.span(), found);
                 continue;
             }
+            if table == "providers" {
+                let found = self.provider(line, name.get_ref(), value);
+                let found =
+                    found.map(|setting| (&key::PROVIDERS, setting)).map_err(InvalidEntry::from);
+                self.add(line, value.span(), found);
+                continue;
+            }
             match (NESTED.iter().find(|nested| **nested == full), value.get_ref()) {
                 (Some(nested), DeValue::Table(keys)) => self.table(nested, keys),
                 (Some(nested), _) => {
@@ -199,6 +218,22 @@ impl Parser<'_> {
                 (None, _) => self.key(line, name.get_ref(), table, value),
             }
         }
+    }
+
+    fn provider(
+        &self,
+        line: usize,
+        name: &str,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<Setting, ConfigError> {
+        let DeValue::Table(table) = value.get_ref() else {
+            return Err(self.wrong(line, "providers", "a table for each provider", value));
+        };
+        let provider = UserProvider::read(name, table).map_err(|(at, why)| {
+            let line = if at == 0 { line } else { line_at(self.text.as_bytes(), at) };
+            ConfigError::at(self.path, line, format!("providers.{}: {why}", shortened(name)))
+        })?;
+        Ok(Setting::Provider { name: name.to_owned(), provider })
     }
 
     /// The price of a model. Numbers are read from their text, so that they are not rounded.
@@ -344,6 +379,7 @@ fn wanted(form: Form) -> &'static str {
         Form::Number(..) => "a whole number",
         Form::Flag(_) => "true or false",
         Form::Prices => "a table for each model",
+        Form::Providers => "a table for each provider",
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
+use loggia_models::providers::secret_variables;
+
 /// Passed to every command, and `LC_*`.
 const ALWAYS_PASSED: &[&str] = &["PATH", "HOME", "LANG", "TERM", "TZ", "USER", "LOGNAME", "TMPDIR"];
 
@@ -55,9 +57,7 @@ impl Environment {
     /// The environment of commands: a short fixed list and `shell.pass_env`.
     pub fn child_environment(&self, pass: &[String]) -> Vec<(OsString, OsString)> {
         let passes = |name: &str| {
-            let listed = ALWAYS_PASSED.contains(&name)
-                || name.starts_with("LC_")
-                || pass.iter().any(|passed| passed == name);
+            let listed = is_always_passed(name) || pass.iter().any(|passed| passed == name);
             listed && may_be_passed(name)
         };
         self.variables
@@ -68,9 +68,17 @@ impl Environment {
     }
 }
 
-/// False for variables that inject code and for Loggia's own.
+/// False for variables that inject code, for keys of models and for Loggia's own.
 pub fn may_be_passed(name: &str) -> bool {
-    !NEVER_PASSED.contains(&name) && !name.starts_with("BASH_FUNC_") && !name.starts_with("LOGGIA")
+    !NEVER_PASSED.contains(&name)
+        && !name.starts_with("BASH_FUNC_")
+        && !name.starts_with("LOGGIA")
+        && !secret_variables().any(|secret| secret == name)
+}
+
+/// Whether every command gets this variable.
+pub fn is_always_passed(name: &str) -> bool {
+    ALWAYS_PASSED.contains(&name) || name.starts_with("LC_")
 }
 
 #[cfg(test)]
@@ -122,19 +130,16 @@ mod tests {
         let mut short: Vec<&str> = passed.iter().map(|(name, _)| *name).collect();
         short.sort_unstable();
         assert_eq!(names(&[]), short);
-        // Listed variables are passed, except those that inject code.
+        // Listed variables are passed, except those that inject code and keys of models.
         let listed = names(&canaries);
         let further: Vec<_> =
             listed.iter().filter(|name| !short.contains(&name.as_str())).collect();
         let wanted = [
-            "ANTHROPIC_API_KEY",
             "AWS_SECRET_ACCESS_KEY",
-            "GEMINI_API_KEY",
             "GITHUB_TOKEN",
             "GIT_SSH_COMMAND",
             "LCX",
             "LD_LIBRARY_PATH",
-            "OPENAI_API_KEY",
             "PATHX",
             "SSH_AUTH_SOCK",
             "path",

@@ -6,12 +6,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use loggia_core::shell::CommandPattern;
-use loggia_core::{Matcher, Mode, OnTimeout, Price, Rule, RuleId, RuleLifetime, Seconds};
+use loggia_core::{Effort, Matcher, Mode, OnTimeout, Price, Rule, RuleId, RuleLifetime, Seconds};
 use serde_json::{Value, json};
 
 use super::clones;
 use super::environment::may_be_passed;
 use super::error::shortened;
+use super::providers::UserProvider;
 use super::{Config, Keys, ThemeChoice};
 
 /// One value for a key. Each item of a list is one value.
@@ -22,6 +23,7 @@ pub enum Setting {
     Flag(bool),
     Program(Vec<String>),
     Price { model: String, price: Price },
+    Provider { name: String, provider: UserProvider },
 }
 
 type Field<T> = fn(&mut Config) -> &mut T;
@@ -52,6 +54,8 @@ pub enum Form {
     Program,
     /// A table for each model.
     Prices,
+    /// A table for each provider of models.
+    Providers,
 }
 
 /// The field of a number, which is at least 1.
@@ -107,6 +111,9 @@ pub const ALLOW_HIDDEN_PEERS: &str = "server.allow_hidden_peers";
 
 pub const KEYS: &[Key] = &[
     key("model", Form::Text { set: set_model, get: |config| Some(config.model.clone()) }),
+    key("effort", Form::Text { set: set_effort, get: effort }),
+    PROVIDERS,
+    key(CA_FILE, Form::Path(|c| &mut c.ca_file, "/etc/ssl/ca.pem")),
     Key {
         restricts: |before, after| after.mode.permissiveness() < before.mode.permissiveness(),
         ..key("mode", Form::Text { set: set_mode, get: |config| named(config.mode.name()) })
@@ -174,11 +181,17 @@ pub const KEYS: &[Key] = &[
     key("tui.theme", Form::Text { set: set_theme, get: |config| named(config.theme.name()) }),
 ];
 
+/// Certificates that vendors are checked with. A project could redirect a key with it.
+const CA_FILE: &str = "network.ca_file";
+
 /// The more a remote has to send, the less is allowed: a smaller number does not restrict.
 const STALL_BYTES: &str = "server.clones.stall_bytes";
 
 /// The tables `[prices.NAME]`.
 pub const PRICES: Key = key("prices", Form::Prices);
+
+/// The tables `[providers.NAME]`.
+pub const PROVIDERS: Key = key("providers", Form::Providers);
 
 /// Environment variables that do not set a key.
 pub const OTHER_VARIABLES: &[&str] = &["LOGGIA_HOME", "LOGGIA_CONFIG", "LOGGIA_LOG"];
@@ -192,8 +205,18 @@ impl Key {
     /// cannot list them.
     pub fn variable(&self) -> Option<String> {
         match self.form {
-            Form::Rules { .. } | Form::Program | Form::Prices => None,
+            Form::Rules { .. } | Form::Program | Form::Prices | Form::Providers => None,
             _ => Some(format!("LOGGIA_{}", self.name.replace('.', "_").to_ascii_uppercase())),
+        }
+    }
+
+    /// Whether a project may never set this, trusted or not: a key would go where the project says, or a
+    /// check of other processes would be weaker.
+    pub fn is_users_only(&self, setting: &Setting) -> bool {
+        match self.name {
+            ALLOW_HIDDEN_PEERS => *setting == Setting::Flag(true),
+            CA_FILE => true,
+            _ => matches!(self.form, Form::Providers),
         }
     }
 
@@ -231,7 +254,7 @@ impl Key {
             }
             Form::Program => vec![Setting::Program(vec![text.to_owned()])],
             Form::Text { .. } | Form::Path(..) => vec![Setting::Text(text.to_owned())],
-            Form::Prices => return Err("prices are written in a file".into()),
+            Form::Prices | Form::Providers => return Err("it is written in a file".into()),
         };
         settings.iter().try_for_each(|setting| self.check(setting))?;
         Ok(settings)
@@ -291,6 +314,10 @@ impl Key {
                 config.prices.models.insert(model.clone(), price.clone());
                 return Ok(element(model));
             }
+            (Form::Providers, Setting::Provider { name, provider }) => {
+                config.providers.insert(name.clone(), provider.clone());
+                return Ok(element(name));
+            }
             (_, _) => return Err("this key has another kind of value".into()),
         }
         Ok(Some(self.name.to_owned()))
@@ -327,6 +354,12 @@ impl Key {
             Form::Prices => {
                 let models = config.prices.models.iter();
                 return models.map(|(model, price)| element(model, shown(model, price))).collect();
+            }
+            Form::Providers => {
+                let all = config.providers.iter();
+                let shown =
+                    |name: &str, of: &UserProvider| json!(format!("{name}: {}", of.shown()));
+                return all.map(|(name, of)| element(name, shown(name, of))).collect();
             }
         };
         single.into_iter().map(|value| (self.name.to_owned(), value)).collect()
@@ -382,6 +415,9 @@ impl Key {
             }
             (Form::Prices, Setting::Price { model, price }) => {
                 config.prices.models.get(model) == Some(price)
+            }
+            (Form::Providers, Setting::Provider { name, provider }) => {
+                config.providers.get(name) == Some(provider)
             }
             (_, _) => false,
         }
@@ -462,6 +498,15 @@ fn set_model(config: &mut Config, text: &str) -> Result<(), String> {
         name => config.model = name.to_owned(),
     }
     Ok(())
+}
+
+fn set_effort(config: &mut Config, text: &str) -> Result<(), String> {
+    config.effort = Some(choice(&Effort::ALL, Effort::name, text, "is no effort `{}`")?);
+    Ok(())
+}
+
+fn effort(config: &Config) -> Option<String> {
+    config.effort.map(|effort| effort.name().to_owned())
 }
 
 fn set_mode(config: &mut Config, text: &str) -> Result<(), String> {
@@ -599,8 +644,8 @@ fn variable(name: &str) -> Result<String, String> {
     }
     if !may_be_passed(name) {
         return Err(format!(
-            "`{name}` is never passed to commands: it would run code in each of them, or is \
-             Loggia's own; take it off the list"
+            "`{name}` is never passed to commands: it holds the key of a model, would run code in \
+             each of them, or is Loggia's own; take it off the list"
         ));
     }
     Ok(name.to_owned())

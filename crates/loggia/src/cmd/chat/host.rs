@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 use futures::future::BoxFuture;
 use loggia_agent::CommandFiles;
-use loggia_agent::model::registry;
-use loggia_core::{CellBody, CustomCommands, ModelName, Origin, Seq, SessionId, Transcript};
+use loggia_core::{CellBody, CustomCommands, Origin, Seq, SessionId, Transcript};
 use loggia_session::{Hub, HubError, Store, StoreError};
 use loggia_tui::{ConnectedClient, Host, Preview, ShareFacts};
 use serde::{Deserialize, Serialize};
@@ -262,20 +261,6 @@ impl Host for ChatHost {
             }
             Ok(previews)
         })
-    }
-
-    fn model(&self, name: &str) -> Result<ModelName, String> {
-        if self.sessions.is_none() {
-            return Err("the model is chosen in the process that runs the session".to_owned());
-        }
-        if name.is_empty() {
-            return Err(format!("/model and {}", registry::NAMES));
-        }
-        let name = crate::compose::absolute_model(name, &self.workspace);
-        match registry::open(&name, &self.workspace) {
-            Ok(_) => Ok(ModelName(name)),
-            Err(error) => Err(error.to_string()),
-        }
     }
 
     fn open_session<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), String>> {
