@@ -1,4 +1,4 @@
-//! What the fake model is asked, and what it says.
+//! Scripts: rules that choose the reply of the fake model to a request.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,7 +66,7 @@ pub type Script = Arc<dyn Fn(&Asked) -> Answer + Send + Sync>;
 pub struct Answer {
     pub says: Vec<Say>,
     pub stop: StopKind,
-    /// What the vendor counts: input, of which cached, and output tokens. None: derived from the lengths.
+    /// Tokens that the vendor reports: input, the cached part of it, and output. None: derived from the lengths.
     pub usage: Option<[u64; 3]>,
     pub fault: Option<Fault>,
     pub pace: Pace,

@@ -45,7 +45,7 @@ impl Response {
     }
 }
 
-/// What a request is.
+/// The kind of a request.
 pub enum Route {
     /// A request for a reply, which passed the checks.
     Reply(Asked),

@@ -287,7 +287,7 @@ struct Reading {
 enum State {
     Unsent(HttpRequest),
     Open(Box<Open>),
-    /// What was read before the error is passed on first.
+    /// Deltas that were read before the error are passed on first.
     Failed(ModelError),
     Over,
 }

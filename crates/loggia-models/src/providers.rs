@@ -1,7 +1,7 @@
 //! The providers of one configuration: opens models by their full name, and lists them.
 //!
-//! A name is `PROVIDER/MODEL`. The model may be one of which nothing is known: a table, the provider's
-//! list and the configuration only add facts.
+//! A name is `PROVIDER/MODEL`. Unknown models can be opened too: a table, the provider's list and the
+//! configuration only add facts.
 //!
 //! Not here: the environment, configuration files, where a key is kept.
 
@@ -323,7 +323,7 @@ impl Providers {
         provider.check_key()
     }
 
-    /// Opens a model by its full name, also one of which nothing is known.
+    /// Opens a model by its full name. The model may be unknown.
     pub async fn open(&self, name: &str) -> Result<VendorModel, ModelError> {
         let (provider, id) = self.parts(name)?;
         provider.check_key()?;

@@ -1,4 +1,4 @@
-//! What a model gets, and what it gives back.
+//! The request to a model, and the deltas of its reply.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The outbox: webhooks that clients registered for a task, each with its own cursor.
+//! Webhooks that clients registered for a task, each with its own cursor.
 //!
 //! A registration is durable before it is acknowledged, and one that comes with a message before
 //! the message is accepted. Each webhook has one worker, which reads the log like any other reader
@@ -85,7 +85,7 @@ const FURTHER_ATTEMPTS: [usize; 3] = [4, 48, 96];
 const STOP_TIME: Duration = Duration::from_secs(2);
 
 #[derive(Clone)]
-pub struct Outbox {
+pub struct Webhooks {
     inner: Arc<Inner>,
 }
 
@@ -124,7 +124,7 @@ struct Running {
 
 /// Removes a worker from the table when it ends, by return, cancellation or panic.
 struct Removal {
-    outbox: Arc<Inner>,
+    webhooks: Arc<Inner>,
     key: Key,
     number: u64,
     ended: CancellationToken,
@@ -132,7 +132,7 @@ struct Removal {
 
 impl Drop for Removal {
     fn drop(&mut self) {
-        self.outbox.remove(&self.key, self.number);
+        self.webhooks.remove(&self.key, self.number);
         self.ended.cancel();
     }
 }
@@ -147,7 +147,7 @@ struct NewWebhook {
     start: Start,
 }
 
-impl Outbox {
+impl Webhooks {
     pub(crate) fn new(hub: Arc<Hub>, projections: Arc<Projections>, options: PushOptions) -> Self {
         let private = AllowedPrivateHosts::new(&options.private_hosts);
         let names = CheckedResolver::new(options.lookup.clone(), private.clone());
@@ -295,12 +295,12 @@ impl Outbox {
 
     /// Starts the workers of a task again that continues.
     fn restart_workers(&self, task: &TaskId) {
-        let (outbox, task) = (self.clone(), task.clone());
+        let (webhooks, task) = (self.clone(), task.clone());
         let runtime = self.inner.projections.runtime().clone();
         let waking = async move {
-            match outbox.inner.records.of_task(&task).await {
+            match webhooks.inner.records.of_task(&task).await {
                 Ok(registrations) => {
-                    registrations.iter().for_each(|known| outbox.start(known, None))
+                    registrations.iter().for_each(|known| webhooks.start(known, None))
                 }
                 Err(error) => tracing::warn!(%error, "the webhooks of a task could not be read"),
             }
@@ -370,7 +370,7 @@ impl Inner {
                     cancel: cancel.clone(),
                 };
                 let removal = Removal {
-                    outbox: self.clone(),
+                    webhooks: self.clone(),
                     key: worker.key.clone(),
                     number,
                     ended: ended.clone(),

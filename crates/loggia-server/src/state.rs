@@ -24,7 +24,7 @@ use crate::hook::PromptHook;
 use crate::http::{BODY_LIMIT, BODY_TIME};
 use crate::presence::Presence;
 use crate::projection::Projections;
-use crate::push::Outbox;
+use crate::push::Webhooks;
 use crate::required_scopes::out_of_scope;
 use crate::time::now;
 
@@ -57,7 +57,7 @@ pub struct Server {
     pub(crate) replies: ByteShares,
     pub(crate) presence: Presence,
     pub(crate) hook: Option<Arc<dyn PromptHook>>,
-    pub(crate) push: Option<Outbox>,
+    pub(crate) push: Option<Webhooks>,
     pub(crate) oauth: Option<Arc<OAuth>>,
     /// None: no commands from files.
     pub(crate) commands: Option<CommandSource>,
@@ -165,8 +165,8 @@ impl Server {
     /// Issues tokens to registered clients, and announces it on the card.
     #[must_use]
     pub fn with_oauth(mut self, oauth: Arc<OAuth>) -> Self {
-        if let Some(outbox) = &self.push {
-            outbox.end_with_clients(oauth.clone());
+        if let Some(webhooks) = &self.push {
+            webhooks.end_with_clients(oauth.clone());
         }
         self.oauth = Some(oauth);
         self

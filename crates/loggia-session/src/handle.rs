@@ -132,7 +132,7 @@ impl SessionHandle {
         &self.address().id
     }
 
-    /// Which opening of the session this is. Grows with each one.
+    /// Counts the openings of this session.
     pub fn epoch(&self) -> u64 {
         self.address().epoch
     }
@@ -150,8 +150,8 @@ impl SessionHandle {
         self.submit_within(Duration::ZERO, command, origin).await
     }
 
-    /// The same, but waits for space in the inbox for up to `wait` before it returns *busy*. If a hundred clients
-    /// answer one question at once, the last learns who won instead of having to retry. First come, first served.
+    /// The same, but waits for up to `wait` for space in the inbox before it returns *busy*, in order of arrival. So if
+    /// a hundred clients answer one question at once, each of them learns which answer won and none has to retry.
     pub async fn submit_within(
         &self,
         wait: Duration,

@@ -109,8 +109,9 @@ impl JobTransaction<'_> {
     }
 
     fn append(&self, job: &mut AppendJob) -> Outcome<JobResult> {
-        // Not kept until the commit: no other process gets the session before that, because acquiring needs
-        // a transaction too, and the next acquire of this group must find it free if its lease was dropped.
+        // The lease is held only here, not until the commit. Other processes cannot acquire the session before
+        // the commit, because that needs a transaction of their own. A later acquire in this group must find the
+        // session free if its owner has dropped the lease.
         let lease = job.lease.take();
         let found = match self.find(&job.session)? {
             Some(found) => found,

@@ -142,8 +142,8 @@ pub fn events(
     chain.end(walked, enough)
 }
 
-/// The row with the record at `after`, whose checksum starts the chain, and the rows after it. That row is read whole,
-/// even if none of its records is wanted: it may hold more than it should.
+/// Selects the row that contains the record `after`, and the rows behind it. The checksum of that record starts the
+/// chain. Its row is read even if no record after it is wanted, to find records that do not belong there.
 const ROWS: &str = "SELECT seq, body, sum FROM events
      WHERE session = ?1 AND seq <= ?3 AND seq >=
          coalesce((SELECT max(seq) FROM events WHERE session = ?1 AND seq <= ?2), 0)

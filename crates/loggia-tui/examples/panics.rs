@@ -33,7 +33,7 @@ impl Host for Clumsy {
         Box::pin(async { Ok(Vec::new()) })
     }
 
-    fn reach<'a>(
+    fn open_session<'a>(
         &'a self,
         _session: &'a loggia_core::SessionId,
     ) -> BoxFuture<'a, Result<(), String>> {
@@ -56,7 +56,7 @@ impl Host for Clumsy {
         self.0.subscribe()
     }
 
-    fn trouble(&self) -> watch::Receiver<String> {
+    fn connection_problem(&self) -> watch::Receiver<String> {
         watch::channel(String::new()).1
     }
 

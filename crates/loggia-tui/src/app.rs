@@ -62,7 +62,7 @@ pub struct Start {
 }
 
 pub struct Model {
-    pub me: OwnOrigins,
+    pub own_origins: OwnOrigins,
     pub theme: Theme,
     pub prices: Prices,
     pub transcript: Transcript,
@@ -78,7 +78,7 @@ pub struct Model {
     pub remark: Option<(String, Uptime)>,
     pub present: Vec<ConnectedClient>,
     /// The connection problem; empty while connected.
-    pub trouble: String,
+    pub connection_problem: String,
     pub size: (u16, u16),
     head: Seq,
     opened: Millis,
@@ -111,11 +111,11 @@ pub enum Msg {
     Share(ShareFacts),
     Shared(Result<ShareFacts, String>),
     Present(Vec<ConnectedClient>),
-    Trouble(String),
+    ConnectionProblem(String),
     /// This client's identity has changed.
-    Me(Origin),
+    OwnOrigin(Origin),
     /// Result of opening another session.
-    Reached {
+    SessionOpened {
         session: SessionId,
         result: Result<(), String>,
     },
@@ -173,7 +173,7 @@ pub enum Effect {
     LoadCommands,
     LoadSessions,
     /// Opens another session. This one is left only if that succeeds.
-    Reach(SessionId),
+    OpenSession(SessionId),
     LoadShare,
     /// Share on a port; None stops sharing.
     ShareOn(Option<u16>),
@@ -211,7 +211,7 @@ impl Model {
             composer.toggle_vim();
         }
         Self {
-            me: OwnOrigins::new(start.me),
+            own_origins: OwnOrigins::new(start.me),
             theme: start.theme,
             prices: start.prices,
             transcript: Transcript::default(),
@@ -225,7 +225,7 @@ impl Model {
             full: start.fullscreen.then(FullTranscript::beside_composer),
             remark: None,
             present: Vec::new(),
-            trouble: String::new(),
+            connection_problem: String::new(),
             size: start.size,
             head: start.head,
             opened: start.opened,
@@ -269,7 +269,7 @@ impl Model {
             highlighter: Highlighter::when_ready(),
             now: self.wall_clock(now),
             frame: self.frame(now),
-            own: Some(&self.me),
+            own: Some(&self.own_origins),
         }
     }
 
@@ -314,7 +314,7 @@ impl Model {
     /// Tells the dialog what the composer contains, before it handles keys or is drawn.
     pub fn tell_dialog(&mut self) {
         let line = self.line();
-        self.dialog.iter_mut().for_each(|dialog| dialog.line_is(line));
+        self.dialog.iter_mut().for_each(|dialog| dialog.set_composer(line));
     }
 
     /// The composer's state while a question is open.
@@ -342,7 +342,7 @@ impl Model {
     fn asked_here(&self) -> bool {
         let cells = self.transcript.cells().iter().rev();
         let mut prompts = cells.filter(|cell| matches!(cell.body, CellBody::Prompt { .. }));
-        prompts.next().is_some_and(|cell| self.me.is(&cell.origin))
+        prompts.next().is_some_and(|cell| self.own_origins.contains(&cell.origin))
     }
 
     /// The agent's last message.
@@ -383,16 +383,16 @@ fn react_to(model: &mut Model, msg: Msg, now: Uptime) -> Vec<Effect> {
         Msg::Commands(custom) => commands(model, custom, now),
         Msg::Sessions(Ok(previews)) => model.overlay = Some(Overlay::resume(previews)),
         Msg::Sessions(Err(why)) | Msg::Shared(Err(why)) => model.remark(why, now),
-        Msg::Reached { result: Err(why), .. } => model.remark(why, now),
-        Msg::Reached { session, .. } => return vec![Effect::Leave(Exit::Resume(session))],
+        Msg::SessionOpened { result: Err(why), .. } => model.remark(why, now),
+        Msg::SessionOpened { session, .. } => return vec![Effect::Leave(Exit::Resume(session))],
         Msg::Shared(Ok(facts)) if facts.urls.is_empty() => {
             model.remark("this session is no longer shared", now);
         }
         Msg::Share(facts) | Msg::Shared(Ok(facts)) => model.overlay = Some(Overlay::share(facts)),
         Msg::Present(present) => presence(model, present, now),
-        Msg::Trouble(trouble) => sending::trouble(model, trouble),
-        Msg::Me(origin) => {
-            model.me.set_current(origin);
+        Msg::ConnectionProblem(problem) => sending::connection_problem(model, problem),
+        Msg::OwnOrigin(origin) => {
+            model.own_origins.set_current(origin);
             model.full.iter_mut().for_each(FullTranscript::invalidate);
         }
         Msg::Background(background) => {
@@ -457,7 +457,7 @@ fn settle(
     if let Some(index) = ours {
         model.answering.remove(index);
     }
-    if replayed || model.me.is(&settled.by) {
+    if replayed || model.own_origins.contains(&settled.by) {
         return None;
     }
     let done = match &settled.answer {

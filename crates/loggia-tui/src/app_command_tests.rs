@@ -3,7 +3,7 @@
 use super::*;
 
 /// The effects of every typed command.
-fn is_beside(effect: &Effect) -> bool {
+fn happens_with_every_command(effect: &Effect) -> bool {
     matches!(effect, Effect::Remember(_) | Effect::LoadCommands)
 }
 
@@ -39,7 +39,8 @@ fn commands_of_this_screen_are_done_here_and_others_are_sent() {
     ];
     for (typed, wanted) in cases {
         let effects = Harness::new().types(typed);
-        let done: Vec<Effect> = effects.into_iter().filter(|effect| !is_beside(effect)).collect();
+        let done: Vec<Effect> =
+            effects.into_iter().filter(|effect| !happens_with_every_command(effect)).collect();
         assert_eq!(done, wanted.into_iter().collect::<Vec<_>>(), "{typed:?}");
     }
 }
@@ -54,7 +55,7 @@ fn a_command_that_was_meant_otherwise_is_explained_here() {
     ] {
         let mut harness = Harness::new();
         let effects = harness.types(typed);
-        assert!(effects.iter().all(is_beside), "{typed}: {effects:?}");
+        assert!(effects.iter().all(happens_with_every_command), "{typed}: {effects:?}");
         assert_eq!(harness.remark(), said, "{typed}");
     }
 }

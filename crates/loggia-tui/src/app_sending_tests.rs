@@ -14,12 +14,12 @@ fn asked() -> Harness {
 }
 
 fn lose(harness: &mut Harness) {
-    harness.send(Msg::Trouble(LOST.into()));
+    harness.send(Msg::ConnectionProblem(LOST.into()));
     harness.look();
 }
 
 fn find(harness: &mut Harness) {
-    harness.send(Msg::Trouble(String::new()));
+    harness.send(Msg::ConnectionProblem(String::new()));
 }
 
 #[test]
@@ -49,7 +49,7 @@ fn a_key_at_a_question_does_nothing_while_the_connection_is_lost() {
 fn a_letter_on_either_side_of_the_break_does_not_answer() {
     let mut harness = asked();
     harness.press(KeyCode::Char('y'));
-    harness.send(Msg::Trouble(LOST.into()));
+    harness.send(Msg::ConnectionProblem(LOST.into()));
     harness.now += ALONE;
     assert_eq!(harness.send(Msg::Tick), []);
     let mut harness = asked();

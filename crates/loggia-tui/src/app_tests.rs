@@ -108,7 +108,7 @@ impl Harness {
 
     /// Lets a pending letter's waiting time pass.
     fn pause(&mut self) -> Vec<Effect> {
-        if !self.model.dialog.as_ref().is_some_and(Dialog::holds) {
+        if !self.model.dialog.as_ref().is_some_and(Dialog::has_pending_letter) {
             return Vec::new();
         }
         self.now += crate::key_timing::ALONE;
@@ -538,11 +538,11 @@ fn trouble_on_the_way_is_in_the_last_line_until_it_is_over() {
         line.spans.iter().map(|span| span.content.as_ref()).collect::<String>()
     };
     let calm = line(&harness);
-    harness.send(Msg::Trouble("connection lost (\u{1b}[2Jclosed), trying again".into()));
+    harness.send(Msg::ConnectionProblem("connection lost (\u{1b}[2Jclosed), trying again".into()));
     let shown = line(&harness);
     assert!(shown.starts_with("connection lost (") && !shown.contains('\u{1b}'), "{shown}");
     assert!(crate::wrap::width(&shown) <= 30, "{shown}");
-    harness.send(Msg::Trouble(String::new()));
+    harness.send(Msg::ConnectionProblem(String::new()));
     assert_eq!(line(&harness), calm);
 }
 

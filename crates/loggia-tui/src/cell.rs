@@ -181,7 +181,7 @@ impl CellContext<'_> {
     }
 
     fn is_own(&self, origin: &Origin) -> bool {
-        self.own.is_some_and(|own| own.is(origin))
+        self.own.is_some_and(|own| own.contains(origin))
     }
 
     /// `you`, or surface and name.
@@ -196,7 +196,7 @@ impl CellContext<'_> {
     /// `[A2A] name` for another client.
     fn label(&self, origin: &Origin) -> Option<String> {
         let here = match self.own {
-            Some(own) => own.is(origin),
+            Some(own) => own.contains(origin),
             None => origin.surface == Surface::Tui,
         };
         let shown = origin.to_string();

@@ -41,7 +41,7 @@ pub struct Dialog {
     /// Since when keys can answer.
     key_delay: KeyDelay,
     /// The content of the composer.
-    line: ComposerState,
+    composer: ComposerState,
     /// The person moved with an arrow from the composer to the answers.
     moved_to_answers: bool,
     /// The end of the body was visible.
@@ -94,7 +94,7 @@ impl Dialog {
             mark: Mark::default(),
             scroll: 0,
             key_delay: KeyDelay::default(),
-            line: ComposerState::default(),
+            composer: ComposerState::default(),
             moved_to_answers: false,
             seen_end: false,
             pending_letter: None,
@@ -121,18 +121,18 @@ impl Dialog {
         self.mark.clear();
     }
 
-    pub fn is_armed(&self, now: Uptime) -> bool {
-        self.key_delay.is_armed(now)
+    pub fn accepts_keys(&self, now: Uptime) -> bool {
+        self.key_delay.accepts_keys(now)
     }
 
     /// The next time at which the dialog changes without input.
     pub fn next_move(&self, now: Uptime) -> Option<Uptime> {
-        let armed = self.key_delay.armed_from().filter(|at| *at > now);
-        armed.into_iter().chain(self.pending_letter.as_ref().map(PendingLetter::alone_from)).min()
+        let accepts = self.key_delay.accepts_keys_from().filter(|at| *at > now);
+        accepts.into_iter().chain(self.pending_letter.as_ref().map(PendingLetter::alone_from)).min()
     }
 
     /// Whether a letter is pending.
-    pub fn holds(&self) -> bool {
+    pub fn has_pending_letter(&self) -> bool {
         self.pending_letter.is_some()
     }
 
@@ -162,17 +162,17 @@ impl Dialog {
     }
 
     /// Sets what the composer contains.
-    pub fn line_is(&mut self, line: ComposerState) {
-        self.moved_to_answers &= line != ComposerState::Empty;
-        self.line = line;
-        if self.line_has_keys() {
+    pub fn set_composer(&mut self, composer: ComposerState) {
+        self.moved_to_answers &= composer != ComposerState::Empty;
+        self.composer = composer;
+        if self.composer_takes_letters() {
             self.mark.clear();
         }
     }
 
     /// Whether letters go to the composer.
-    pub fn line_has_keys(&self) -> bool {
-        self.line != ComposerState::Empty && !self.moved_to_answers
+    pub fn composer_takes_letters(&self) -> bool {
+        self.composer != ComposerState::Empty && !self.moved_to_answers
     }
 
     /// The dialog was drawn; `end_shown` tells whether the end of its text was visible.
@@ -190,8 +190,8 @@ impl Dialog {
     }
 
     pub fn paste(&mut self, text: &str) -> bool {
-        let beside = self.line_has_keys();
-        match self.editing.as_mut().filter(|_| !beside) {
+        let composing = self.composer_takes_letters();
+        match self.editing.as_mut().filter(|_| !composing) {
             Some(editor) => {
                 editor.insert(text);
                 self.mark.clear();
@@ -217,8 +217,8 @@ impl Dialog {
     }
 
     pub fn key(&mut self, event: &KeyEvent, now: Uptime) -> Reaction {
-        let reaction = match (self.is_armed(now), self.key_delay.is_seen(now)) {
-            (true, _) => self.key_when_armed(event, now),
+        let reaction = match (self.accepts_keys(now), self.key_delay.is_seen(now)) {
+            (true, _) => self.accepted_key(event, now),
             // An arrow may move from the composer to the visible question at once; answers need the
             // guard time.
             (false, true) if self.goes_up(event) => {
@@ -236,10 +236,10 @@ impl Dialog {
         reaction
     }
 
-    pub fn key_when_armed(&mut self, event: &KeyEvent, now: Uptime) -> Reaction {
+    pub fn accepted_key(&mut self, event: &KeyEvent, now: Uptime) -> Reaction {
         let letter = keymap::letter(event);
-        match (self.line_has_keys(), self.editing.is_some(), letter) {
-            (true, _, _) => self.key_beside_line(event),
+        match (self.composer_takes_letters(), self.editing.is_some(), letter) {
+            (true, _, _) => self.key_while_composing(event),
             (false, true, _) => self.key_while_editing(event),
             (false, false, Some(letter)) => self.letter_while_choosing(letter, event, now),
             (false, false, None) => self.key_while_choosing(event),
@@ -270,15 +270,15 @@ impl Dialog {
     /// Whether a key moves from the composer to the answers.
     fn goes_up(&self, event: &KeyEvent) -> bool {
         let arrow = matches!(event.code, KeyCode::Up | KeyCode::Down) && event.modifiers.is_empty();
-        arrow && self.line == ComposerState::Draft && !self.moved_to_answers
+        arrow && self.composer == ComposerState::Draft && !self.moved_to_answers
     }
 
     /// Keys that are not used for typing; others go to the composer.
-    fn key_beside_line(&mut self, event: &KeyEvent) -> Reaction {
+    fn key_while_composing(&mut self, event: &KeyEvent) -> Reaction {
         match (event.code, keymap::action(KeyContext::Dialog, event)) {
             (KeyCode::PageUp, _) => self.scroll_by(-page(self.page)),
             (KeyCode::PageDown, _) => self.scroll_by(page(self.page)),
-            _ if self.line == ComposerState::Open => Reaction::Elsewhere,
+            _ if self.composer == ComposerState::Open => Reaction::Elsewhere,
             _ if self.goes_up(event) => {
                 self.moved_to_answers = true;
                 Reaction::Nothing
@@ -398,7 +398,7 @@ impl Dialog {
 
     /// Gives the clicked answer once the dialog accepts keys.
     pub fn click(&mut self, index: usize, now: Uptime) -> Reaction {
-        match self.is_armed(now) {
+        match self.accepts_keys(now) {
             true => self.choose(index),
             false => Reaction::Nothing,
         }
@@ -520,7 +520,7 @@ impl Dialog {
     fn framed(&self, lines: Vec<Line<'static>>, width: u16, now: Uptime) -> Vec<Line<'static>> {
         let plain = Style::new();
         let bold = plain.add_modifier(Modifier::BOLD);
-        let mark = if self.is_armed(now) { bold } else { plain.add_modifier(Modifier::DIM) };
+        let mark = if self.accepts_keys(now) { bold } else { plain.add_modifier(Modifier::DIM) };
         let head = bold.add_modifier(Modifier::REVERSED);
         let marked = lines.into_iter().enumerate().map(|(row, line)| {
             let style = if row == 0 { head } else { mark };
@@ -576,7 +576,8 @@ impl Dialog {
             self.scroll = row.saturating_sub(page.saturating_sub(1));
         }
         let row = row.checked_sub(self.scroll)?;
-        (row < page && !self.line_has_keys()).then_some((layout.cursor.0, u16::try_from(row).ok()?))
+        (row < page && !self.composer_takes_letters())
+            .then_some((layout.cursor.0, u16::try_from(row).ok()?))
     }
 
     fn answer_lines(&self, width: u16, now: Uptime) -> Vec<(Option<usize>, Line<'static>)> {
@@ -587,17 +588,17 @@ impl Dialog {
             };
             return vec![(None, Line::from(how))];
         }
-        let (armed, beside) = (self.is_armed(now), self.line_has_keys());
+        let (accepting, composing) = (self.accepts_keys(now), self.composer_takes_letters());
         // A pending letter shows its answer.
         let pending = self.pending_letter.as_ref().and_then(|pending| match pending.action {
             LetterAction::Answer(index) => Some(index),
             LetterAction::Edit | LetterAction::Done => None,
         });
-        let marked = pending.or_else(|| self.marked()).filter(|_| !beside);
+        let marked = pending.or_else(|| self.marked()).filter(|_| !composing);
         let mut lines = Vec::new();
         for (index, choice) in self.question.choices.iter().enumerate() {
             let key = self.key_shown(index, &choice.id);
-            let ready = armed && !beside && (self.seen_end || !allows(&choice.id));
+            let ready = accepting && !composing && (self.seen_end || !allows(&choice.id));
             let mut style = Style::new();
             if !ready {
                 style = style.add_modifier(Modifier::DIM);
@@ -610,12 +611,12 @@ impl Dialog {
                 lines.push((Some(index), line));
             }
         }
-        let last = match (armed, editable(&self.question.details).is_some()) {
+        let last = match (accepting, editable(&self.question.details).is_some()) {
             (false, _) => "wait a moment",
-            (true, _) if beside && self.line == ComposerState::Open => {
+            (true, _) if composing && self.composer == ComposerState::Open => {
                 "you are writing: finish or clear it (Ctrl-C), then answer"
             }
-            (true, _) if beside => "you are writing: ↑↓ to the answers · Esc refuses",
+            (true, _) if composing => "you are writing: ↑↓ to the answers · Esc refuses",
             (true, true) => "e change it first · ↑↓ Enter choose · PgUp PgDn scroll",
             (true, false) => "↑↓ Enter choose · PgUp PgDn scroll",
         };
@@ -642,8 +643,8 @@ impl Dialog {
     fn short_answers(&self, now: Uptime) -> Line<'static> {
         let keys = self.keys_shown();
         let dim = Style::new().add_modifier(Modifier::DIM);
-        match self.is_armed(now) {
-            true if self.line_has_keys() => Line::from(Span::styled("↑↓ answer", dim)),
+        match self.accepts_keys(now) {
+            true if self.composer_takes_letters() => Line::from(Span::styled("↑↓ answer", dim)),
             true => Line::from(keys.join("/")),
             false => Line::from(Span::styled("a moment", dim)),
         }

@@ -29,9 +29,9 @@ pub struct Engine {
     commands: mpsc::Sender<(Submitted, Command)>,
     files: Option<FileFinder>,
     present: watch::Receiver<Vec<ConnectedClient>>,
-    trouble: watch::Receiver<String>,
+    problem: watch::Receiver<String>,
     /// None if this client's identity cannot change.
-    me: Option<watch::Receiver<Origin>>,
+    own_origin: Option<watch::Receiver<Origin>>,
     /// Aborted with the engine.
     tasks: JoinSet<()>,
 }
@@ -43,11 +43,24 @@ impl Engine {
         let (commands, wanted) = mpsc::channel(UNSENT);
         let mut tasks = JoinSet::new();
         tasks.spawn(submit(client, wanted, sender.clone()));
-        let (present, trouble, me) = (host.presence(), host.trouble(), host.me());
+        let (present, problem, own_origin) =
+            (host.presence(), host.connection_problem(), host.own_origin());
         let mut model = Model::new(start);
         model.present = present.borrow().clone();
         let files = None;
-        Self { model, host, events, results, sender, commands, files, present, trouble, me, tasks }
+        Self {
+            model,
+            host,
+            events,
+            results,
+            sender,
+            commands,
+            files,
+            present,
+            problem,
+            own_origin,
+            tasks,
+        }
     }
 
     pub fn host(&self) -> &Arc<dyn Host> {
@@ -62,11 +75,11 @@ impl Engine {
                 None => std::future::pending().await,
             }
         };
-        let me = async {
-            if let Some(me) = &mut self.me
-                && me.changed().await.is_ok()
+        let own_origin = async {
+            if let Some(origin) = &mut self.own_origin
+                && origin.changed().await.is_ok()
             {
-                return me.borrow_and_update().clone();
+                return origin.borrow_and_update().clone();
             }
             std::future::pending().await
         };
@@ -76,14 +89,14 @@ impl Engine {
             Ok(()) = self.present.changed() => {
                 Ok(Msg::Present(self.present.borrow_and_update().clone()))
             }
-            Ok(()) = self.trouble.changed() => {
-                Ok(Msg::Trouble(self.trouble.borrow_and_update().clone()))
+            Ok(()) = self.problem.changed() => {
+                Ok(Msg::ConnectionProblem(self.problem.borrow_and_update().clone()))
             }
-            me = me => Ok(Msg::Me(me)),
+            origin = own_origin => Ok(Msg::OwnOrigin(origin)),
             event = events => match event {
                 Some(Ok(envelope)) => Ok(Msg::Event(envelope)),
                 Some(Err(error)) => Err(Exit::Stopped(error.to_string())),
-                None => Err(Exit::Stopped(why_stopped(&self.trouble.borrow()))),
+                None => Err(Exit::Stopped(why_stopped(&self.problem.borrow()))),
             },
         }
     }
@@ -131,9 +144,9 @@ impl Engine {
             Effect::LoadSessions => {
                 self.ask(|host| async move { Msg::Sessions(host.sessions().await) });
             }
-            Effect::Reach(session) => self.ask(|host| async move {
-                let result = host.reach(&session).await;
-                Msg::Reached { session, result }
+            Effect::OpenSession(session) => self.ask(|host| async move {
+                let result = host.open_session(&session).await;
+                Msg::SessionOpened { session, result }
             }),
             Effect::LoadShare => {
                 let share = Msg::Share(self.host.share());
@@ -203,9 +216,9 @@ async fn submit(
 }
 
 /// Why the session ended: the last connection problem, if any.
-fn why_stopped(trouble: &str) -> String {
-    match trouble {
+fn why_stopped(problem: &str) -> String {
+    match problem {
         "" => "the session stopped; its log is kept".to_owned(),
-        trouble => trouble.to_owned(),
+        problem => problem.to_owned(),
     }
 }

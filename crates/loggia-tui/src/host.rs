@@ -25,10 +25,10 @@ pub trait Host: Send + Sync {
     fn sessions(&self) -> BoxFuture<'_, Result<Vec<Preview>, String>>;
 
     /// Opens a session, or explains why it cannot be opened.
-    fn reach<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), String>>;
+    fn open_session<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), String>>;
 
     /// This client's identity, if it can change.
-    fn me(&self) -> Option<watch::Receiver<Origin>> {
+    fn own_origin(&self) -> Option<watch::Receiver<Origin>> {
         None
     }
 
@@ -47,7 +47,7 @@ pub trait Host: Send + Sync {
     fn presence(&self) -> watch::Receiver<Vec<ConnectedClient>>;
 
     /// The connection problem; empty while connected.
-    fn trouble(&self) -> watch::Receiver<String>;
+    fn connection_problem(&self) -> watch::Receiver<String>;
 
     /// Opens a text in the external editor, which uses the terminal meanwhile. None if it was not
     /// changed.

@@ -22,13 +22,13 @@ pub const AFTER: u64 = 500;
 pub struct KeyDelay {
     /// When the question was first drawn.
     drawn: Option<Uptime>,
-    /// When a key was last pressed that did not count.
+    /// When a key was last pressed that was not for the question.
     typed: Option<Uptime>,
 }
 
 impl KeyDelay {
-    pub fn is_armed(&self, now: Uptime) -> bool {
-        self.armed_from().is_some_and(|from| now >= from)
+    pub fn accepts_keys(&self, now: Uptime) -> bool {
+        self.accepts_keys_from().is_some_and(|from| now >= from)
     }
 
     /// Whether the question has been visible long enough, regardless of typing.
@@ -36,8 +36,8 @@ impl KeyDelay {
         self.drawn.is_some_and(|drawn| now >= drawn.plus(GUARD))
     }
 
-    /// When keys will count if no other key is pressed.
-    pub fn armed_from(&self) -> Option<Uptime> {
+    /// When keys will be accepted if no other key is pressed before.
+    pub fn accepts_keys_from(&self) -> Option<Uptime> {
         let drawn = self.drawn?;
         Some(drawn.max(self.typed.unwrap_or(drawn)).plus(GUARD))
     }
@@ -124,7 +124,7 @@ pub struct DismissedDialog {
 impl DismissedDialog {
     /// None if the question did not accept keys yet: then they already went to the composer.
     pub fn new(dialog: Dialog, notice: String, now: Uptime) -> Option<Self> {
-        dialog.is_armed(now).then_some(Self { dialog, notice, gone: None })
+        dialog.accepts_keys(now).then_some(Self { dialog, notice, gone: None })
     }
 
     /// A frame without the question was drawn.
@@ -135,7 +135,7 @@ impl DismissedDialog {
     /// Whether the question would have used the key. The first other key shows that the person saw
     /// it close.
     pub fn takes(&mut self, event: &KeyEvent, now: Uptime) -> bool {
-        !self.is_over(now) && self.dialog.key_when_armed(event, now) != Reaction::Elsewhere
+        !self.is_over(now) && self.dialog.accepted_key(event, now) != Reaction::Elsewhere
     }
 
     pub fn takes_paste(&self, now: Uptime) -> bool {

@@ -30,7 +30,7 @@ impl OwnOrigins {
         }
     }
 
-    pub fn is(&self, origin: &Origin) -> bool {
+    pub fn contains(&self, origin: &Origin) -> bool {
         self.now == *origin
             || self.before.contains(origin)
             || (is_here(&self.now) && is_here(origin))
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn all_local_terminals_and_command_lines_are_the_same_person() {
-        let me = OwnOrigins::new(Origin::new(Surface::Tui, "tui-2"));
+        let origins = OwnOrigins::new(Origin::new(Surface::Tui, "tui-2"));
         for (origin, wanted) in [
             (Origin::new(Surface::Tui, "tui-2"), true),
             (Origin::new(Surface::Tui, "tui-1"), true),
@@ -62,16 +62,19 @@ mod tests {
             (Origin::agent(), false),
             (Origin::system(), false),
         ] {
-            assert_eq!(me.is(&origin), wanted, "{origin}");
+            assert_eq!(origins.contains(&origin), wanted, "{origin}");
         }
     }
 
     #[test]
     fn a_reconnected_terminal_keeps_its_earlier_origins() {
-        let mut me = OwnOrigins::new(attached("ann@1"));
-        assert!(!me.is(&attached("ann@2")) && !me.is(&Origin::new(Surface::Tui, "tui-1")));
-        me.set_current(attached("ann@2"));
-        assert!(me.is(&attached("ann@1")) && me.is(&attached("ann@2")));
-        assert!(!me.is(&attached("bob@1")));
+        let mut origins = OwnOrigins::new(attached("ann@1"));
+        assert!(
+            !origins.contains(&attached("ann@2"))
+                && !origins.contains(&Origin::new(Surface::Tui, "tui-1"))
+        );
+        origins.set_current(attached("ann@2"));
+        assert!(origins.contains(&attached("ann@1")) && origins.contains(&attached("ann@2")));
+        assert!(!origins.contains(&attached("bob@1")));
     }
 }

@@ -18,9 +18,9 @@ pub fn line(model: &Model, width: u16, now: Uptime) -> Line<'static> {
     if model.leaving(now) {
         return Line::from(Span::styled("Ctrl-C again to leave", dim));
     }
-    if !model.trouble.is_empty() {
-        let trouble = safe::one_line(&model.trouble).into_owned();
-        return crate::wrap::cut(&[Span::styled(trouble, model.theme.warning)], width.into());
+    if !model.connection_problem.is_empty() {
+        let problem = safe::one_line(&model.connection_problem).into_owned();
+        return crate::wrap::cut(&[Span::styled(problem, model.theme.warning)], width.into());
     }
     if model.composer.is_shell() {
         let mode = model.composer.vim.as_ref().map_or_else(String::new, |vim| vim.shown() + " · ");

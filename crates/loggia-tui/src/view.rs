@@ -280,7 +280,7 @@ fn queued(model: &Model, width: u16) -> Vec<Line<'static>> {
     let queued = &model.facts.queued;
     let dim = model.theme.dim;
     let row = |text: String| first(&text, width, dim);
-    let by = |origin: &loggia_core::Origin| match model.me.is(origin) {
+    let by = |origin: &loggia_core::Origin| match model.own_origins.contains(origin) {
         true => String::new(),
         false => format!("[{}] ", safe::one_line(&origin.to_string())),
     };

@@ -1,8 +1,8 @@
 //! The SDLC agent server as it was shipped: A2A 0.3 whose status updates carry that server's own
 //! records of calls, named by `metadata.coderAgent`.
 //!
-//! A message that says `coderAgent` and does not name the development-tool extension is in this dialect, and so is the
-//! task it begins. The log keeps [`PROFILE`] with the prompt, and readers that name no extension later see the task in
+//! A message with `coderAgent` in its metadata that does not name the development-tool extension is in this dialect,
+//! and so is the task that it begins. The log keeps [`PROFILE`] with the prompt, and readers that name no extension later see the task in
 //! the same way.
 //!
 //! The faults of that server are not repeated. `docs/protocols/sdlc.md` lists the deliberate differences.

@@ -31,7 +31,7 @@ listed_enum! {
         Proto03,
         /// The legacy task service: `tasks/send` of A2A 0.1. Never with the extension.
         Legacy,
-        /// The SDLC agent server as its document describes it: events of seven kinds.
+        /// The SDLC agent server as its specification describes it: events of seven kinds.
         Sdlc,
         /// The SDLC agent server as it was shipped: A2A 0.3 with its own records under `coderAgent`.
         Coder,
@@ -117,8 +117,8 @@ pub fn dialect_of(method: &str, version: Option<&str>) -> Option<Dialect> {
     choose(Dialect::json_rpc().filter(has), version)
 }
 
-/// One of the dialects that share a method or path: the newest one that is not newer than the version that the request
-/// names. Otherwise the oldest one, because a request without a version may come from a client of any of them.
+/// Chooses among the dialects that share a method or path: the newest one that is not newer than the version of the
+/// request. A request without a version gets the oldest one, because its client may be written for any of them.
 pub(crate) fn choose(
     sharing: impl Iterator<Item = Dialect> + Clone,
     version: Option<&str>,

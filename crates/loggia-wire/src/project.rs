@@ -309,7 +309,7 @@ impl Projector {
         }
     }
 
-    /// The one place where state moves. None if the event is about no task.
+    /// Applies an event to the state, which nothing else changes. None if the event belongs to no task.
     fn step(&mut self, envelope: &Envelope) -> Option<(TaskId, Vec<(FrameId, Update)>)> {
         self.last = FrameId { seq: envelope.seq, k: 0 };
         let running_before = self.tasks.running().cloned();
@@ -322,7 +322,7 @@ impl Projector {
         self.tasks.apply(envelope);
         self.calls.apply(envelope);
         self.fold_turn(envelope);
-        // A notice for a client is not for the client whose turn is open.
+        // A notice that answers a client is not shown to the client whose turn is open.
         let has_reader = task.is_some() && !is_by_client(&envelope.origin);
         let notices = self.pending.notices(envelope, has_reader);
         let settings_changed = self.pending.settings_changed(envelope, task.is_some());

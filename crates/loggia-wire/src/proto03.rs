@@ -80,7 +80,7 @@ const SPELLING: Spelling = Spelling {
     part,
 };
 
-/// With two l in *cancelled*, where everything else of A2A has one.
+/// The protocol file spells *cancelled* with two l; the rest of A2A has one.
 fn state(state: TaskState) -> &'static str {
     match state {
         TaskState::Canceled => "TASK_STATE_CANCELLED",

@@ -76,12 +76,12 @@ pub(crate) trait Protocol: Sync {
 
     fn decode(&self, method: &str, params: &Value, extension: Extension) -> Read<DecodedRequest>;
 
-    /// The origin that the log gives to what its clients do.
+    /// The kind of client that the log records for its clients' actions.
     fn surface(&self) -> Surface {
         Surface::A2a
     }
 
-    /// When a message is answered whose client did not say.
+    /// When a message is answered if its client did not say.
     fn default_delivery(&self) -> Delivery {
         Delivery::AtOnce
     }

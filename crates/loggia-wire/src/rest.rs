@@ -191,8 +191,8 @@ fn from_body(body: &[u8]) -> Result<Map<String, Value>, WireError> {
     }
 }
 
-/// The first value of a name is used. Numbers and flags are converted; the decoder rejects values that
-/// cannot be.
+/// The first value of a name is used. Values that look like numbers or flags are converted; the decoder rejects
+/// others where it needs a number or a flag.
 fn from_query(query: &str) -> Map<String, Value> {
     let mut members = Map::new();
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {

@@ -1,9 +1,8 @@
-//! The SDLC agent server as its document describes it: seven kinds of events, six states, REST
-//! around them.
+//! The SDLC agent server as its specification describes it: REST requests, seven kinds of events, six states.
 //!
-//! A frame is one event with exactly the members that the document names. The events that it names without
-//! a shape have the id of their task. Routes, HTTP statuses and decisions do not belong here. The same server as it was
-//! shipped is in [`crate::coder`].
+//! A frame is one event with exactly the members that the specification names. Events whose members it does not
+//! describe have the id of their task. Routes, HTTP statuses and decisions do not belong here. The same server as it
+//! was shipped is in [`crate::coder`].
 
 pub mod decode;
 pub(crate) mod project;

@@ -38,11 +38,11 @@ pub(crate) struct MessageForm {
 /// How to read a message that has the form of the shipped SDLC agent server and does not name the extension.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum CoderMessages {
-    /// It is in that server's dialect: it speaks this version.
+    /// In that server's dialect, which is based on this version.
     OwnDialect,
-    /// Its metadata turns the extension on.
+    /// With the extension on.
     Extension,
-    /// Nothing.
+    /// As any other message of this version.
     Ignored,
 }
 

@@ -41,9 +41,9 @@ pub enum Subscription {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Until {
     /// The task is over or waits for an answer, which gets its own stream.
-    Settled,
+    QuestionOrEnd,
     /// The task is over.
-    Over,
+    End,
 }
 
 /// The stream of one request about one task.
@@ -54,40 +54,47 @@ pub struct TaskStream {
     /// A whole task may be the next frame.
     takes_task: bool,
     /// Frames up to here do not end the stream: the task has continued since.
-    past: Seq,
+    ends_after: Seq,
     /// The opening contains everything that stays in the task up to here.
-    shown: Seq,
+    opening_head: Seq,
     over: bool,
 }
 
 impl TaskStream {
     /// Of a message: until the task is over or waits for an answer.
     pub fn of_message(task: TaskId) -> Self {
-        let (past, shown) = (Seq::ZERO, Seq::ZERO);
-        Self { task, until: Until::Settled, takes_task: true, past, shown, over: false }
+        let (ends_after, opening_head) = (Seq::ZERO, Seq::ZERO);
+        Self {
+            task,
+            until: Until::QuestionOrEnd,
+            takes_task: true,
+            ends_after,
+            opening_head,
+            over: false,
+        }
     }
 
     /// Of a subscription: until the task is over.
     pub fn of_subscription(task: TaskId) -> Self {
-        Self { until: Until::Over, ..Self::of_message(task) }
+        Self { until: Until::End, ..Self::of_message(task) }
     }
 
     /// The same for a reader that has seen part of it. Frames up to the event `head` do not end it.
     #[must_use]
     pub fn resumed(self, head: Seq) -> Self {
-        Self { past: head, ..self }
+        Self { ends_after: head, ..self }
     }
 
     /// The stream of an answer, which continues the stream before it. `answer` is the event of the answer.
     #[must_use]
     pub fn continued(self, answer: Seq) -> Self {
-        Self { takes_task: false, past: answer, ..self }
+        Self { takes_task: false, ends_after: answer, ..self }
     }
 
-    /// The opening, which is sent first, contains everything that stays in the task up to the event `shown`.
+    /// The opening, which is sent first, contains everything that stays in the task up to the event `opening_head`.
     #[must_use]
-    pub fn showing(self, shown: Seq) -> Self {
-        Self { shown, ..self }
+    pub fn with_opening_at(self, opening_head: Seq) -> Self {
+        Self { opening_head, ..self }
     }
 
     pub fn is_over(&self) -> bool {
@@ -103,11 +110,11 @@ impl TaskStream {
     /// Whether the next frame of the session is in this stream.
     pub fn takes(&mut self, task: &TaskId, frame: Mark) -> bool {
         let seq = frame.id.seq;
-        let shown = frame.is_in_snapshot && seq <= self.shown;
+        let shown = frame.is_in_snapshot && seq <= self.opening_head;
         // A question that was answered since must not end the stream.
         let overtaken = frame.ends == Some(End::InputRequired)
-            && self.until == Until::Settled
-            && seq <= self.past;
+            && self.until == Until::QuestionOrEnd
+            && seq <= self.ends_after;
         let second = frame.whole && !self.takes_task;
         if self.over || *task != self.task || shown || overtaken || second {
             return false;
@@ -118,13 +125,13 @@ impl TaskStream {
     }
 
     fn is_end(&self, frame: Mark) -> bool {
-        if frame.id.seq <= self.past {
+        if frame.id.seq <= self.ends_after {
             return false;
         }
         match (frame.ends, self.until) {
-            (None, _) | (Some(End::InputRequired), Until::Over) => false,
-            (Some(End::InputRequired | End::Terminal), Until::Settled)
-            | (Some(End::Terminal), Until::Over) => true,
+            (None, _) | (Some(End::InputRequired), Until::End) => false,
+            (Some(End::InputRequired | End::Terminal), Until::QuestionOrEnd)
+            | (Some(End::Terminal), Until::End) => true,
         }
     }
 }

@@ -17,7 +17,7 @@ pub fn http_date(at: Millis) -> String {
     moment.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }
 
-/// A time in the last year of the calendar that is past its end in UTC is its end.
+/// A time in the year 9999 whose UTC time is in the next year becomes the last supported time.
 pub fn parse(text: &str) -> Option<Millis> {
     let moment = text.parse::<Timestamp>().ok().or_else(|| last(text))?;
     Some(Millis(moment.as_millisecond()))

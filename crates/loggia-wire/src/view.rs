@@ -1,5 +1,5 @@
-//! What a server needs to know about a protocol, as functions of a [`View`], so that it never has to ask which
-//! protocol it is. The answers are in each protocol's directory ([`crate::protocol`]).
+//! The properties of a protocol that a server uses, as functions of a [`View`], so that the server never asks which
+//! protocol it serves. Their values are in each protocol's directory ([`crate::protocol`]).
 
 use loggia_core::{ChoiceId, CustomCommands, SessionId, Surface, TaskId, TaskView};
 use serde_json::{Value, json};
@@ -85,7 +85,7 @@ impl View {
         self.has_extension().then(|| devtool::PROFILE.to_owned())
     }
 
-    /// The origin that the log gives to what a client of this view does.
+    /// The kind of client that the log records for actions in this view.
     pub fn surface(self) -> Surface {
         self.protocol().surface()
     }

@@ -102,7 +102,7 @@ fn provider(name: &str, config: &Config, environment: &Environment) -> ProviderC
     let key = find_key(name, user, environment, &config.stored_keys);
     let default = UserProvider::default();
     let user_said = user.unwrap_or(&default);
-    // What the user wrote for Loggia is more specific than a variable that other programs read, too.
+    // Loggia's own configuration is more specific than a variable that other programs read too.
     let base_url = user_said.base_url.clone().or_else(|| {
         let known = known?;
         let named = known.url_variable.and_then(|variable| environment.get(variable));
@@ -111,7 +111,7 @@ fn provider(name: &str, config: &Config, environment: &Environment) -> ProviderC
     let auth = user_said.auth.clone();
     let auth = auth.or_else(|| key.as_ref().map(|key| key.auth.clone()));
     let dialect = user_said.dialect.as_deref().or(known.map(|known| known.dialect));
-    // A server of one's own may need no key.
+    // The user's own server may need no key.
     let needs_key = match (user_said.key_env.is_some(), known) {
         (true, _) => true,
         (false, Some(known)) => known.needs_key,

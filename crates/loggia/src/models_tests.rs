@@ -23,7 +23,7 @@ fn config(providers: Vec<(&str, UserProvider)>, stored: &[(&str, &str)]) -> Conf
     }
 }
 
-/// What a provider is reached with: the address, the key and its header.
+/// The address of a provider, its key, and the header for the key.
 fn reached(name: &str, config: &Config, variables: &[(&str, &str)]) -> (String, String, String) {
     let all = providers(config, &environment(variables), &paths());
     let provider = all.get(name).unwrap();
@@ -52,7 +52,7 @@ fn a_key_comes_from_the_environment_or_the_file_and_has_its_header() {
     check("gemini", &none, &both, [google, "k", "x-goog-api-key"]);
     let openai = [("OPENAI_BASE_URL", "http://localhost:1/v1/"), ("OPENAI_API_KEY", "k")];
     check("openai", &none, &openai, ["http://localhost:1/v1", "k", BEARER]);
-    // What the user wrote for Loggia is more specific.
+    // Loggia's own configuration is more specific.
     let own = UserProvider { key_env: Some("MINE".into()), ..user("https://gateway.example/v1") };
     let own = config(vec![("openai", own)], &[]);
     check("openai", &own, &openai, ["https://gateway.example/v1", "", BEARER]);

@@ -103,7 +103,7 @@ fn is_this_machine(host: &str) -> bool {
 }
 
 /// A connection problem as text for the status line. Empty while connected.
-pub type Trouble = String;
+pub type Problem = String;
 
 #[derive(Clone)]
 pub struct RemoteClient {
@@ -116,7 +116,7 @@ pub struct RemoteClient {
     reached: watch::Receiver<Seq>,
     /// The connected clients.
     pub present: watch::Receiver<Vec<Origin>>,
-    pub trouble: watch::Receiver<Trouble>,
+    pub problem: watch::Receiver<Problem>,
     /// The custom commands of the server when the connection was made.
     pub custom: watch::Receiver<CustomCommands>,
 }
@@ -158,7 +158,7 @@ impl RemoteClient {
         let (sender, commands) = mpsc::channel(COMMANDS);
         let (head_sender, reached) = watch::channel(Seq::ZERO);
         let (present_sender, present) = watch::channel(Vec::new());
-        let (trouble_sender, trouble) = watch::channel(Trouble::new());
+        let (problem_sender, problem) = watch::channel(Problem::new());
         let (you_sender, you) = watch::channel(you);
         let replica = Arc::new(Replica::default());
         let link = Link {
@@ -169,7 +169,7 @@ impl RemoteClient {
             replica: replica.clone(),
             head: head_sender,
             present: present_sender,
-            trouble: trouble_sender,
+            problem: problem_sender,
             custom: custom_sender,
             commands,
             pending: BTreeMap::new(),
@@ -177,7 +177,7 @@ impl RemoteClient {
             catch_up_to: None,
         };
         tokio::spawn(link.run(socket));
-        Ok(Self { you, head, replica, commands: sender, reached, present, trouble, custom })
+        Ok(Self { you, head, replica, commands: sender, reached, present, problem, custom })
     }
 }
 
@@ -221,7 +221,7 @@ struct Link {
     replica: Arc<Replica>,
     head: watch::Sender<Seq>,
     present: watch::Sender<Vec<Origin>>,
-    trouble: watch::Sender<Trouble>,
+    problem: watch::Sender<Problem>,
     custom: watch::Sender<CustomCommands>,
     commands: mpsc::Receiver<(ClientCommand, Reply)>,
     /// Sent and not yet answered, by id.
@@ -250,7 +250,7 @@ impl Link {
                 }
                 Disconnected::Lost(why) => why,
             };
-            self.trouble.send_replace(format!("connection lost, trying again ({why})"));
+            self.problem.send_replace(format!("connection lost, trying again ({why})"));
             self.fail_pending(|command| !matches!(command, ClientCommand::Prompt { .. }));
             match self.reconnect().await {
                 Some(fresh) => socket = fresh,
@@ -276,7 +276,7 @@ impl Link {
     fn clear_trouble_once_current(&mut self) {
         let head = *self.head.borrow();
         if self.catch_up_to.take_if(|catch_up_to| *catch_up_to <= head).is_some() {
-            self.trouble.send_replace(Trouble::new());
+            self.problem.send_replace(Problem::new());
         }
     }
 
@@ -379,7 +379,7 @@ impl Link {
                 attempt = join(&self.address, &self.connector, head) => attempt,
                 () = refuse(&mut self.commands) => return None,
             };
-            let trouble = match attempt {
+            let error = match attempt {
                 Ok((socket, welcome)) if welcome.session == self.session => {
                     if broken.elapsed() > RESEND_WITHIN {
                         self.fail_pending(|_| true);
@@ -391,13 +391,13 @@ impl Link {
                 }
                 Ok((_, Welcome { session, .. })) => {
                     let why = format!("the server now shares another session ({session})");
-                    self.trouble.send_replace(why);
+                    self.problem.send_replace(why);
                     return None;
                 }
                 Err(error) => error,
             };
             // A token is valid for an hour and can be renewed with the credentials of the pairing.
-            if matches!(trouble, AttachError::Refused { status: 401, .. })
+            if matches!(error, AttachError::Refused { status: 401, .. })
                 && self.address.registered.is_some()
             {
                 let renewed = tokio::select! {
@@ -409,14 +409,14 @@ impl Link {
                     // Revoked or expired. Retrying would count as a failed attempt.
                     Err(AttachError::NotLetIn { status: 400 | 401 | 403, why }) => {
                         let why = format!("this device no longer has access ({why})");
-                        self.trouble.send_replace(why);
+                        self.problem.send_replace(why);
                         return None;
                     }
                     Err(_) => {}
                 }
             }
             // Distinguishes a revoked token from an unreachable server.
-            self.trouble.send_replace(format!("trying again: {trouble}"));
+            self.problem.send_replace(format!("trying again: {error}"));
         }
     }
 }

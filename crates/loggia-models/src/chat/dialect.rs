@@ -1,4 +1,4 @@
-//! What servers of Chat Completions do differently, as data. A new server is a row here.
+//! The differences between servers of Chat Completions, as data. A new server is a row here.
 //!
 //! Not here: code that depends on a dialect's name.
 
@@ -43,7 +43,7 @@ pub struct Dialect {
     pub errors: &'static [(&'static str, ModelErrorKind)],
 }
 
-/// Where the list of models says what. Paths are names with dots; the first that is there counts.
+/// Where each fact is in the list of models. Paths are names with dots; the first that is there counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct List {
     pub path: &'static str,

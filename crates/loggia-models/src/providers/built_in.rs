@@ -23,7 +23,7 @@ pub struct BuiltIn {
     pub header_variables: &'static [(&'static str, &'static str)],
     /// A variable with headers, one in each line.
     pub headers_variable: Option<&'static str>,
-    /// What a person gets who has a key and chose no model.
+    /// The model of a person with a key for this provider who did not choose a model.
     pub default_model: Option<&'static str>,
 }
 
@@ -40,7 +40,7 @@ const CHAT: BuiltIn = BuiltIn {
     default_model: None,
 };
 
-/// A server of one's own machine.
+/// A server on this machine.
 const LOCAL: BuiltIn = BuiltIn { needs_key: false, ..CHAT };
 
 /// In the order in which their keys choose the default model.

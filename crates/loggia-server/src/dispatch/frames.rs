@@ -68,7 +68,7 @@ impl TaskFrames {
                 // A reader that resumes after it has seen none of the frames that follow.
                 opening.id = this.frames.cursor();
                 this.opening = Some(Arc::new(EncodedFrame::new(this.session(), opening)));
-                this.stream = this.stream.showing(ack.seq);
+                this.stream = this.stream.with_opening_at(ack.seq);
             }
         }
         Ok(this)

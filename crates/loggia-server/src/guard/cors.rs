@@ -1,7 +1,7 @@
 //! CORS: lets web pages of the origins that the operator allowed send requests and read the answers.
 //!
-//! An answer names one origin and never all. CorsHeaders authenticate by a header that they set themselves, so cookies,
-//! which browsers send by themselves, are never allowed.
+//! An answer names one origin and never all. Web pages authenticate by a header that they set themselves,
+//! so cookies, which browsers send by themselves, are never allowed.
 
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,

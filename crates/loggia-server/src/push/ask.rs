@@ -5,13 +5,13 @@ use loggia_session::{Ack, SessionHandle, StoreError, SubmitError};
 use loggia_wire::{Condition, PushTarget, View, WireError};
 
 use super::record::{Key, Registration, Start};
-use super::{NewWebhook, Outbox, PushOptions, Registered};
+use super::{NewWebhook, PushOptions, Registered, Webhooks};
 use crate::dispatch::Reply;
 use crate::state::{Caller, ServedSessions, Server};
 
 /// A webhook that came with a message, until the message is accepted.
 pub(crate) struct Callback {
-    outbox: Outbox,
+    webhooks: Webhooks,
     registered: Registered,
 }
 
@@ -24,13 +24,13 @@ impl Callback {
         command: Command,
         origin: Origin,
     ) -> Result<Ack, SubmitError> {
-        let (handle, Self { outbox, registered }) = (handle.clone(), self);
-        let tasks = outbox.inner.tasks.clone();
+        let (handle, Self { webhooks, registered }) = (handle.clone(), self);
+        let tasks = webhooks.inner.tasks.clone();
         let submitted = tasks.spawn(async move {
             let ack = handle.submit(command, origin).await;
             match &ack {
-                Ok(_) => outbox.start_registered(registered),
-                Err(_) => outbox.withdraw(registered).await,
+                Ok(_) => webhooks.start_registered(registered),
+                Err(_) => webhooks.withdraw(registered).await,
             }
             ack
         });
@@ -42,31 +42,31 @@ impl Server {
     /// Sends push notifications, and announces that in the card.
     #[must_use]
     pub fn with_push(mut self, options: PushOptions) -> Self {
-        let outbox = Outbox::new(self.hub.clone(), self.projections.clone(), options);
+        let webhooks = Webhooks::new(self.hub.clone(), self.projections.clone(), options);
         if let Some(oauth) = &self.oauth {
-            outbox.end_with_clients(oauth.clone());
+            webhooks.end_with_clients(oauth.clone());
         }
-        self.push = Some(outbox);
+        self.push = Some(webhooks);
         self.facts.push = true;
         self
     }
 
     /// Delivers what an earlier process did not.
     pub async fn resume_push(&self) -> Result<(), StoreError> {
-        let Some(outbox) = &self.push else { return Ok(()) };
+        let Some(webhooks) = &self.push else { return Ok(()) };
         match &self.sessions {
-            ServedSessions::Shared(session) => outbox.resume(Some(session)).await,
-            ServedSessions::Many => outbox.resume(None).await,
+            ServedSessions::Shared(session) => webhooks.resume(Some(session)).await,
+            ServedSessions::Many => webhooks.resume(None).await,
         }
     }
 
     pub async fn stop_push(&self) {
-        if let Some(outbox) = &self.push {
-            outbox.stop().await;
+        if let Some(webhooks) = &self.push {
+            webhooks.stop().await;
         }
     }
 
-    fn outbox(&self) -> Result<&Outbox, WireError> {
+    fn webhooks(&self) -> Result<&Webhooks, WireError> {
         self.push.as_ref().ok_or_else(|| Condition::PushNotSupported.into())
     }
 
@@ -77,7 +77,7 @@ impl Server {
         view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {
-        let outbox = self.outbox()?;
+        let webhooks = self.webhooks()?;
         let handle = self.session_of(&task, caller).await?;
         let new = NewWebhook {
             session: handle.id().clone(),
@@ -87,9 +87,9 @@ impl Server {
             principal: caller.principal.name.to_string(),
             start: Start::Snapshot,
         };
-        let registered = outbox.register(new).await?;
+        let registered = webhooks.register(new).await?;
         let target = registered.registration.target();
-        outbox.start_registered(registered);
+        webhooks.start_registered(registered);
         let name = self.shown_task_id(&handle, view, &task).await?;
         Ok(Reply::Value(view.push_config(&name, &target)))
     }
@@ -102,11 +102,11 @@ impl Server {
         view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {
-        let outbox = self.outbox()?;
+        let webhooks = self.webhooks()?;
         let handle = self.session_of(&task, caller).await?;
         let found = match config {
-            Some(config) => outbox.registration(&Key { task: task.clone(), config }).await?,
-            None => outbox.of_task(&task).await?.into_iter().next(),
+            Some(config) => webhooks.registration(&Key { task: task.clone(), config }).await?,
+            None => webhooks.of_task(&task).await?.into_iter().next(),
         };
         let found = found.ok_or(Condition::UnknownPushConfig)?;
         let name = self.shown_task_id(&handle, view, &task).await?;
@@ -119,9 +119,9 @@ impl Server {
         view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {
-        let outbox = self.outbox()?;
+        let webhooks = self.webhooks()?;
         self.session_of(&task, caller).await?;
-        let found = outbox.of_task(&task).await?;
+        let found = webhooks.of_task(&task).await?;
         let targets: Vec<PushTarget> = found.iter().map(Registration::target).collect();
         Ok(Reply::Value(view.push_configs(&task, &targets)))
     }
@@ -134,9 +134,9 @@ impl Server {
         view: View,
         caller: &Caller,
     ) -> Result<Reply, WireError> {
-        let outbox = self.outbox()?;
+        let webhooks = self.webhooks()?;
         self.session_of(&task, caller).await?;
-        outbox.delete(&Key { task, config }).await?;
+        webhooks.delete(&Key { task, config }).await?;
         Ok(Reply::Value(view.push_config_deleted()))
     }
 
@@ -147,7 +147,7 @@ impl Server {
         caller: &Caller,
     ) -> Result<(), WireError> {
         let Some(target) = target else { return Ok(()) };
-        let checked = self.outbox()?.check(&target.url, &caller.principal.name);
+        let checked = self.webhooks()?.check(&target.url, &caller.principal.name);
         checked.map_err(|why| Condition::PushTargetRefused { why }.into())
     }
 
@@ -162,7 +162,7 @@ impl Server {
         caller: &Caller,
     ) -> Result<Option<Callback>, WireError> {
         let Some(target) = target else { return Ok(None) };
-        let outbox = self.outbox()?;
+        let webhooks = self.webhooks()?;
         let task = match choice {
             TaskChoice::New => TaskId::from(uuid::Uuid::now_v7()),
             TaskChoice::Named(task) | TaskChoice::Continue(task) | TaskChoice::Reopen(task) => {
@@ -180,20 +180,20 @@ impl Server {
             principal: caller.principal.name.to_string(),
             start: Start::After(handle.head()),
         };
-        let registered = Box::pin(outbox.register(new)).await?;
-        Ok(Some(Callback { outbox: outbox.clone(), registered }))
+        let registered = Box::pin(webhooks.register(new)).await?;
+        Ok(Some(Callback { webhooks: webhooks.clone(), registered }))
     }
 
     /// Called when a prompt was accepted for a task that may have been over.
     pub(crate) fn task_continued(&self, task: &TaskId) {
-        if let Some(outbox) = &self.push {
-            outbox.restart_workers(task);
+        if let Some(webhooks) = &self.push {
+            webhooks.restart_workers(task);
         }
     }
 
     pub(crate) fn task_changed(&self, task: &TaskId) {
-        if let Some(outbox) = &self.push {
-            outbox.wake_workers(task);
+        if let Some(webhooks) = &self.push {
+            webhooks.wake_workers(task);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! Says which open question times out next.
 //!
-//! The time that a question was open before this actor knew it is computed once, from the log and the wall clock. From
-//! then on a monotonic clock counts. So a question gets no extra time when its owner died, and loses none when the
-//! wall clock is set or the machine slept. The session decides what a timeout means.
+//! When an actor learns of an open question, it computes once from the log and the wall clock how long the question
+//! has been open. After that it uses a monotonic clock. So a crash of the owner does not extend the time, and setting
+//! the wall clock or suspending the machine does not shorten it. The session decides what a timeout does.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -42,7 +42,7 @@ impl ApprovalTimeouts {
                 since: Instant::now(),
                 waited: between(open.asked, now()),
             });
-            // None: later than the clock can count, so never.
+            // None: too late for the clock to represent, so never.
             let due = known.since.checked_add(limit.saturating_sub(known.waited))?;
             Some((due, open.id.clone()))
         };

@@ -1,7 +1,7 @@
 //! Reads events that are no longer in memory. Readers at the same position share one read of the store.
 //!
-//! A reader that comes from any position gets a block that starts at a multiple of [`BATCH`], so that readers close to
-//! each other meet. A reader that has finished a block continues where it ended.
+//! Blocks start at multiples of [`BATCH`], so that readers at close positions get the same block. A reader that has
+//! finished a block continues where the block ended; a block with many bytes ends before the next multiple.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

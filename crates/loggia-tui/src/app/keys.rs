@@ -120,7 +120,7 @@ pub fn paste(model: &mut Model, text: &str, now: Uptime) -> Vec<Effect> {
     // A paste never answers a question, but may be part of a text answer.
     model.tell_dialog();
     if let Some(dialog) = &mut model.dialog {
-        if dialog.is_armed(now) && dialog.paste(text) {
+        if dialog.accepts_keys(now) && dialog.paste(text) {
             return Vec::new();
         }
         dialog.was_typed(now);
@@ -272,7 +272,12 @@ fn anywhere(model: &mut Model, action: Action, now: Uptime) -> Vec<Effect> {
 
 /// Reports queued prompts when a turn is interrupted, because they run next.
 fn note_queue(model: &mut Model, now: Uptime) {
-    let ours = model.facts.queued.iter().filter(|queued| model.me.is(&queued.origin)).count();
+    let ours = model
+        .facts
+        .queued
+        .iter()
+        .filter(|queued| model.own_origins.contains(&queued.origin))
+        .count();
     if ours > 0 {
         let prompts = if ours == 1 { "prompt" } else { "prompts" };
         let text = format!("{ours} {prompts} queued: Alt-↑ takes back the last, Ctrl-X all");
@@ -315,7 +320,8 @@ fn toggle_transcript(model: &mut Model) -> Vec<Effect> {
 
 /// Returns this person's last queued prompt to the composer.
 fn take_back(model: &mut Model, now: Uptime) -> Vec<Effect> {
-    let ours = model.facts.queued.iter().rev().find(|queued| model.me.is(&queued.origin));
+    let ours =
+        model.facts.queued.iter().rev().find(|queued| model.own_origins.contains(&queued.origin));
     let Some(queued) = ours.cloned() else { return Vec::new() };
     if is_unsent(model, "the prompt was not removed from the queue", now) {
         return Vec::new();
@@ -326,7 +332,8 @@ fn take_back(model: &mut Model, now: Uptime) -> Vec<Effect> {
 
 /// Removes all queued prompts of this person. They remain in the history.
 fn take_back_all(model: &mut Model, now: Uptime) -> Vec<Effect> {
-    let ours = model.facts.queued.iter().filter(|queued| model.me.is(&queued.origin));
+    let ours =
+        model.facts.queued.iter().filter(|queued| model.own_origins.contains(&queued.origin));
     let cancels: Vec<Effect> =
         ours.map(|queued| Effect::Cancel(Cancel::Prompt(queued.prompt.clone()))).collect();
     if !cancels.is_empty() && is_unsent(model, "no prompt was removed from the queue", now) {
@@ -350,7 +357,7 @@ fn close_overlay(model: &mut Model, chosen: OverlayAction) -> Vec<Effect> {
         }
         OverlayAction::Resume(session) => {
             model.overlay = None;
-            vec![Effect::Reach(session)]
+            vec![Effect::OpenSession(session)]
         }
     }
 }

@@ -12,7 +12,7 @@ const RETURNED: usize = 64;
 
 /// Reports that something was not sent, if there is no connection.
 pub fn is_unsent(model: &mut Model, what: &str, now: Uptime) -> bool {
-    let offline = !model.trouble.is_empty();
+    let offline = !model.connection_problem.is_empty();
     if offline {
         model.remark(format!("not connected: {what}"), now);
     }
@@ -20,13 +20,13 @@ pub fn is_unsent(model: &mut Model, what: &str, now: Uptime) -> bool {
 }
 
 /// The connection was lost or restored: pending input does not answer a question.
-pub fn trouble(model: &mut Model, trouble: String) {
-    if model.trouble.is_empty() != trouble.is_empty()
+pub fn connection_problem(model: &mut Model, problem: String) {
+    if model.connection_problem.is_empty() != problem.is_empty()
         && let Some(dialog) = &mut model.dialog
     {
         dialog.start_over();
     }
-    model.trouble = trouble;
+    model.connection_problem = problem;
 }
 
 pub fn submitted(model: &mut Model, what: Submitted, result: Result<(), SubmitError>, now: Uptime) {

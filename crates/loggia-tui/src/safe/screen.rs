@@ -3,6 +3,10 @@
 //! Progress bars move to the start of their line or up and overwrite it; this is followed, so that
 //! a hundred steps become one line. Other sequences (titles, links, queries, modes, screens) are
 //! dropped. A sequence ends with its line, so that an unfinished one hides no later text.
+//!
+//! Not the parser of the crate `vte`: it recognizes sequences as a terminal does, so an unfinished title hides all later
+//! lines, and letters beyond ASCII inside of a broken sequence are lost. The rows and columns, which are most of this
+//! file, are not part of it.
 
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};

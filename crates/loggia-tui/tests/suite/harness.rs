@@ -32,13 +32,13 @@ pub struct MemoryHost {
     /// Why other sessions cannot be opened.
     pub unreachable: Option<String>,
     pub me: Option<watch::Sender<Origin>>,
-    pub trouble: watch::Sender<String>,
+    pub connection_problem: watch::Sender<String>,
 }
 
 impl Default for MemoryHost {
     fn default() -> Self {
         let (present, _) = watch::channel(Vec::new());
-        let (trouble, _) = watch::channel(String::new());
+        let (connection_problem, _) = watch::channel(String::new());
         Self {
             files: Vec::new(),
             written: Mutex::default(),
@@ -48,7 +48,7 @@ impl Default for MemoryHost {
             prices: Prices::default(),
             unreachable: None,
             me: None,
-            trouble,
+            connection_problem,
         }
     }
 }
@@ -78,11 +78,11 @@ impl Host for MemoryHost {
         Box::pin(async { Ok(self.previews.clone()) })
     }
 
-    fn reach<'a>(&'a self, _session: &'a SessionId) -> BoxFuture<'a, Result<(), String>> {
+    fn open_session<'a>(&'a self, _session: &'a SessionId) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async { self.unreachable.clone().map_or(Ok(()), Err) })
     }
 
-    fn me(&self) -> Option<watch::Receiver<Origin>> {
+    fn own_origin(&self) -> Option<watch::Receiver<Origin>> {
         self.me.as_ref().map(watch::Sender::subscribe)
     }
 
@@ -126,8 +126,8 @@ impl Host for MemoryHost {
         self.present.subscribe()
     }
 
-    fn trouble(&self) -> watch::Receiver<String> {
-        self.trouble.subscribe()
+    fn connection_problem(&self) -> watch::Receiver<String> {
+        self.connection_problem.subscribe()
     }
 
     fn edit(&self, _name: &str, text: &str) -> Result<Option<String>, String> {
@@ -218,7 +218,8 @@ impl Harness {
             self.draw();
         }
         // Let the waiting time of a pending letter pass.
-        let holds = self.engine.model.dialog.as_ref().is_some_and(|dialog| dialog.holds());
+        let holds =
+            self.engine.model.dialog.as_ref().is_some_and(|dialog| dialog.has_pending_letter());
         if holds { self.waits(loggia_tui::key_timing::ALONE) } else { self }
     }
 

@@ -314,7 +314,7 @@ async fn a_reconnected_terminal_is_the_same_person() {
     let study = MemoryHost { me: Some(sender), ..MemoryHost::default() };
     let acts = [Act::execute("ls"), Act::succeed("ok"), Act::say("done")];
     let mut harness = Harness::sized(ScriptAgent::doing(acts), study, (80, 24)).await;
-    harness.host.trouble.send_replace("connection lost, trying again (closed)".into());
+    harness.host.connection_problem.send_replace("connection lost, trying again (closed)".into());
     harness.sees("trying again").await;
     let command = Command::Prompt {
         prompt: "p".into(),
@@ -325,7 +325,7 @@ async fn a_reconnected_terminal_is_the_same_person() {
     harness.host.me.as_ref().unwrap().send_replace(me("me@2"));
     harness.sees("Allow once").await.reads().types("y");
     harness.sees("not connected: your answer was not sent").await;
-    harness.host.trouble.send_replace(String::new());
+    harness.host.connection_problem.send_replace(String::new());
     harness.sees_no("trying again").await.reads().types("y");
     harness.sees("done").await;
     assert!(!harness.screen().contains("[A2A]"), "{}", harness.screen());

@@ -101,7 +101,7 @@ impl Storm {
                 self.send(Msg::Tick)
             }
             _ => match input.below(3) {
-                0 => self.send(Msg::Trouble(input.text())),
+                0 => self.send(Msg::ConnectionProblem(input.text())),
                 1 => self.send(Msg::Focus(input.below(2) == 0)),
                 _ => {
                     let name = input.text();

@@ -80,7 +80,7 @@ fn state(state: TaskState) -> &'static str {
 pub(crate) fn updates(folded: &mut FoldedEvent<'_>) -> Vec<Update> {
     let mut updates = overdue(folded);
     match &folded.envelope.event {
-        // The client that opened or continues the task has it.
+        // Its client has the task already, and gets its new state.
         Event::TaskOpened { .. } | Event::TaskClosed { .. } => updates.push(state_update(folded)),
         Event::PromptAccepted { .. } => {
             let first = folded.task.history.len() == 1 && !folded.task.opened;

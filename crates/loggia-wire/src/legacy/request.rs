@@ -39,8 +39,8 @@ pub fn sent_task_id(content: &Content) -> Option<&str> {
     of_content(content)?.get("id")?.as_str()
 }
 
-/// The request that made a task. None for a task of another protocol: whatever its metadata says, its id
-/// must be the digest.
+/// The request that made a task; None for a task of another protocol. The task's id must be the digest, because
+/// a client of any protocol can write the same metadata.
 pub fn of_task(view: &TaskView) -> Option<&Value> {
     let Some(Exchange::Prompt { content, origin, .. }) = view.history.first() else { return None };
     let owner = origin.principal.as_deref()?;

@@ -13,7 +13,7 @@ pub(crate) struct Setup {
     pub workspace: String,
     pub model: String,
     pub settings: Option<Settings>,
-    /// The session is that of a client with a name, which may be on another machine.
+    /// The session belongs to a named client, which may be on another machine.
     remote: bool,
 }
 

@@ -1,7 +1,7 @@
-//! Bodies of the document's routes to intents.
+//! Request bodies of the SDLC specification to intents.
 //!
-//! The document shows a confirmation and only describes the other bodies. So a prompt may be a text,
-//! `{text}`, `{parts}` or a whole message, with settings beside it or inside it.
+//! The specification gives the members of a confirmation and describes the other bodies in words only. So a prompt may
+//! be a text, `{text}`, `{parts}` or a whole message, with settings beside it or inside it.
 
 use loggia_core::{CallId, ChoiceId, Content, Edit, Part, Question, TaskChoice, TaskId};
 use serde_json::{Map, Value};

@@ -1,4 +1,4 @@
-//! Events as the document names them, in the order of its event-flow diagram.
+//! Events under the names of the SDLC specification, in the order of its event-flow diagram.
 //!
 //! A prompt that starts at once shows as its turn; a queued prompt shows as submitted. If several calls wait for an
 //! answer, an answer to one repeats the others: a client that reads one stream for each request must see them.
@@ -53,7 +53,7 @@ pub(crate) fn updates(folded: &mut FoldedEvent<'_>) -> Vec<Update> {
         Fact::PromptWithdrawn { .. } => {
             folded.task.state.is_over().then(|| state_update(folded)).into_iter().collect()
         }
-        // The document has no event for notices. The settings show what a client did not get.
+        // The specification has no event for notices. The settings show what a client did not get.
         Fact::TurnStarted { .. } => {
             let shown = folded.settings_changed || !folded.notices.is_empty();
             let settings = shown.then_some(folded.setup.settings.as_ref()).flatten();
@@ -68,7 +68,7 @@ pub(crate) fn updates(folded: &mut FoldedEvent<'_>) -> Vec<Update> {
             let (subject, description) = (subject.clone(), text.clone());
             vec![event(Event::Thought { subject, description })]
         }
-        // The document has no event for notices, and none for text that does not count.
+        // The specification has no event for notices, and none for discarded text.
         Fact::ReplyDiscarded { message, .. } => {
             let text = DISCARDED.to_owned();
             vec![event(Event::TextContent { text, message_id: format!("{message}-discarded") })]

@@ -1,4 +1,4 @@
-//! The document's objects: the same fields, order and spelling.
+//! The objects of the SDLC specification: the same fields, order and spelling.
 
 use loggia_core::CustomCommands;
 use serde::Serialize;

@@ -62,9 +62,9 @@ fn members(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// Every kind of event has exactly the members that the document gives it.
+/// Every kind of event has exactly the members that the specification gives it.
 #[test]
-fn all_seven_kinds_have_the_documents_members() {
+fn all_seven_kinds_have_the_specified_members() {
     let mut script = Script::new();
     script.prompt("Do it");
     script.think("Thinking", "I think.");
@@ -160,7 +160,7 @@ fn a_queued_prompt_gets_a_state_at_once() {
 }
 
 #[test]
-fn metadata_is_the_documents_and_the_shipped_servers_at_once() {
+fn metadata_has_the_specified_form_and_the_shipped_servers_at_once() {
     let log = golden("task_opened");
     let mut projector = Projector::new("session-1".into(), View::SDLC);
     log.iter().take(2).for_each(|envelope| projector.fold(envelope));
@@ -194,7 +194,7 @@ fn said(body: Value) -> Intent {
 }
 
 #[test]
-fn a_prompt_may_be_written_in_every_way_that_the_document_allows() {
+fn a_prompt_may_be_written_in_every_way_that_the_specification_allows() {
     let settings =
         json!({ "kind": "agent-settings", "workspacePath": "/work/demo", "autoExecute": true });
     for message in [

@@ -107,7 +107,7 @@ pub async fn attach(args: AttachArgs, app: &App) -> anyhow::Result<ExitCode> {
         me: Some(client.you.clone()),
         share: watch::channel(share).1,
         present: host::others(client.present.clone(), Some(client.you.clone())),
-        trouble: client.trouble.clone(),
+        problem: client.problem.clone(),
         requests: None,
     };
     let commands = Commands::Elsewhere(client.custom.clone());

@@ -118,9 +118,9 @@ impl ChatScreen {
         }
         // One request at a time: the person waits for the answer.
         let (requests, mut received) = mpsc::channel(1);
-        let trouble = watch::channel(String::new()).1;
+        let problem = watch::channel(String::new()).1;
         let connection =
-            Connection { me: None, share, present: others, trouble, requests: Some(requests) };
+            Connection { me: None, share, present: others, problem, requests: Some(requests) };
         let commands = Commands::Here(app.commands.clone());
         let sessions = Sessions { store: setup.store.clone(), hub: setup.hub.clone() };
         let host = Arc::new(ChatHost::new(app, Some(sessions), commands, connection));

@@ -120,7 +120,7 @@ impl Offer<'_> {
         })
     }
 
-    /// Empty for a provider of which there is nothing to say.
+    /// Empty for a server on this machine that offers nothing.
     fn text(&self, asked: bool) -> String {
         let Self { provider, listed, key } = self;
         let state = match (key, provider.needs_key, &listed.problem) {

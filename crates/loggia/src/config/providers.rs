@@ -18,7 +18,7 @@ const RESERVED: [&str; 3] = ["offline", "scripted", "default"];
 const LONGEST_NAME: usize = 40;
 const DAY: u64 = 24 * 60 * 60;
 
-/// One table. What it does not say is as in the built-in provider with this name.
+/// One table. Missing values are those of the built-in provider with this name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct UserProvider {
     pub kind: Option<Kind>,

@@ -193,10 +193,10 @@ impl Ids {
 
 struct Stage {
     served: Served,
-    hers: Ids,
+    existing: Ids,
     /// Ids that never existed. The stranger makes the same requests with both sets, so that
     /// anything opened under a name is opened under both.
-    nobodys: Ids,
+    unknown: Ids,
     stranger: String,
 }
 
@@ -210,10 +210,10 @@ async fn stage(machine: &Machine) -> (Stage, String) {
     let first = json!({ "message": text_message("run touch her-file") });
     let task = served.call_as(&ann, "/", "message/send", first).await["result"].take();
     let id = |name: &str| task[name].as_str().unwrap().to_owned();
-    let hers = Ids { task: id("id"), context: id("contextId") };
+    let existing = Ids { task: id("id"), context: id("contextId") };
     let id = || uuid::Uuid::now_v7().to_string();
-    let nobodys = Ids { task: id(), context: id() };
-    (Stage { served, hers, nobodys, stranger: bob }, ann)
+    let unknown = Ids { task: id(), context: id() };
+    (Stage { served, existing, unknown, stranger: bob }, ann)
 }
 
 #[tokio::test]
@@ -268,29 +268,29 @@ impl Stage {
 
     /// The owner's task is unchanged.
     async fn untouched(&self, machine: &Machine, ann: &str) {
-        let Stage { served, hers, .. } = self;
+        let Stage { served, existing, .. } = self;
         // A local client without a token is a stranger too; the owner finds everything unchanged.
-        let local = served.call("GetTask", json!({ "id": hers.task })).await;
+        let local = served.call("GetTask", json!({ "id": existing.task })).await;
         assert_eq!(local["error"]["code"], -32001, "{local}");
         let found = served.call_as(ann, "/", "ListTasks", json!({})).await;
         assert_eq!(found["result"]["totalSize"], 1, "{found}");
-        assert_eq!(found["result"]["tasks"][0]["id"], hers.task.as_str());
+        assert_eq!(found["result"]["tasks"][0]["id"], existing.task.as_str());
         assert_eq!(found["result"]["tasks"][0]["status"]["state"], "TASK_STATE_INPUT_REQUIRED");
         self.unchanged(machine);
     }
 
     /// The same, checked by the log.
     fn unchanged(&self, machine: &Machine) {
-        let log = machine.log(&self.hers.context);
+        let log = machine.log(&self.existing.context);
         let prompts = log.iter().filter(|e| matches!(e.event, Event::PromptAccepted { .. }));
         assert_eq!(prompts.count(), 1, "nobody else has said anything in her session");
         assert!(!log.iter().any(|e| matches!(e.event, Event::ApprovalAnswered { .. })));
     }
 
     /// Compares the replies about the owner's ids and about missing ones.
-    fn compare(&self, what: &str, hers: &str, missing: &str) {
-        assert_eq!(self.hers.plain(hers), self.nobodys.plain(missing), "{what}");
-        self.says_nothing_of_hers(what, hers);
+    fn compare(&self, what: &str, existing: &str, missing: &str) {
+        assert_eq!(self.existing.plain(existing), self.unknown.plain(missing), "{what}");
+        self.says_nothing_of_the_task(what, existing);
     }
 
     /// A foreign task and a missing one are answered in the same time, which has a floor: see `not_found.rs` of the server.
@@ -303,7 +303,7 @@ impl Stage {
         assert!(!not_found || about_webhook || begun.elapsed() >= FLOOR, "{what}: {answer}");
     }
 
-    fn says_nothing_of_hers(&self, what: &str, answer: &str) {
+    fn says_nothing_of_the_task(&self, what: &str, answer: &str) {
         let state = ["her-file", "INPUT_REQUIRED", "input-required"];
         assert!(!state.iter().any(|word| answer.contains(word)), "{what}: {answer}");
     }
@@ -320,7 +320,10 @@ impl Stage {
 
     async fn public(&self, path: &str) {
         let shown = self.send("GET", path, "").await;
-        assert!(!shown.contains(&self.hers.task) && !shown.contains(&self.hers.context), "{shown}");
+        assert!(
+            !shown.contains(&self.existing.task) && !shown.contains(&self.existing.context),
+            "{shown}"
+        );
     }
 
     async fn grpc(&self, path: &str, calls: &[(&str, &str)]) {
@@ -329,7 +332,7 @@ impl Stage {
         let mut grpc = Grpc::connect(self.served.port).await;
         for (method, message) in calls {
             let mut answers = Vec::new();
-            for ids in [&self.hers, &self.nobodys] {
+            for ids in [&self.existing, &self.unknown] {
                 let message = serde_json::from_str(&ids.fill(message)).unwrap();
                 let metadata = [("authorization", token.as_str())];
                 let begun = Instant::now();
@@ -339,8 +342,8 @@ impl Stage {
                 self.takes_its_time(method, &answer, begun);
                 answers.push(answer);
             }
-            let [hers, missing] = &answers[..] else { unreachable!() };
-            self.compare(&format!("{service}/{method}"), hers, missing);
+            let [existing, missing] = &answers[..] else { unreachable!() };
+            self.compare(&format!("{service}/{method}"), existing, missing);
         }
     }
 
@@ -349,21 +352,22 @@ impl Stage {
         let path = path.trim_start_matches('/').replace("{method}", "None");
         let token = format!("Bearer {}", self.stranger);
         let mut grpc = Grpc::connect(self.served.port).await;
-        let asked = self.hers.task.as_bytes();
+        let asked = self.existing.task.as_bytes();
         let answer = grpc.send(&path, asked, &[("authorization", &token)]).await;
         assert!(answer.code != 0 && answer.messages.is_empty(), "{path}");
     }
 
     async fn requests(&self, requests: &[Tried]) {
         for (method, path, body) in requests {
-            let hers = self.send(method, &self.hers.fill(path), &self.hers.fill(body)).await;
+            let existing =
+                self.send(method, &self.existing.fill(path), &self.existing.fill(body)).await;
             if !path.contains('{') && !body.contains('{') {
-                self.says_nothing_of_hers(path, &hers);
+                self.says_nothing_of_the_task(path, &existing);
                 continue;
             }
-            let nobodys = &self.nobodys;
-            let missing = self.send(method, &nobodys.fill(path), &nobodys.fill(body)).await;
-            self.compare(&format!("{method} {path}"), &hers, &missing);
+            let unknown = &self.unknown;
+            let missing = self.send(method, &unknown.fill(path), &unknown.fill(body)).await;
+            self.compare(&format!("{method} {path}"), &existing, &missing);
         }
     }
 
@@ -371,19 +375,19 @@ impl Stage {
         for (method, params) in methods() {
             let body = json!({ "jsonrpc": "2.0", "id": 7, "method": method, "params": params });
             let body = body.to_string();
-            let hers = self.send("POST", path, &self.hers.fill(&body)).await;
-            let missing = self.send("POST", path, &self.nobodys.fill(&body)).await;
-            self.compare(&format!("{path} {method} {params}"), &hers, &missing);
-            let batch = self.send("POST", path, &format!("[{}]", self.hers.fill(&body))).await;
-            let missing = self.send("POST", path, &format!("[{}]", self.nobodys.fill(&body))).await;
+            let existing = self.send("POST", path, &self.existing.fill(&body)).await;
+            let missing = self.send("POST", path, &self.unknown.fill(&body)).await;
+            self.compare(&format!("{path} {method} {params}"), &existing, &missing);
+            let batch = self.send("POST", path, &format!("[{}]", self.existing.fill(&body))).await;
+            let missing = self.send("POST", path, &format!("[{}]", self.unknown.fill(&body))).await;
             self.compare(&format!("{path} [{method}]"), &batch, &missing);
             let about_a_task = body.contains("{task}") && !method.to_lowercase().contains("push");
             if about_a_task {
-                assert!(hers.contains("-32001"), "{path} {method}: {hers}");
+                assert!(existing.contains("-32001"), "{path} {method}: {existing}");
             }
         }
         let listed = self.served.call_as(&self.stranger, path, "ListTasks", json!({})).await;
-        assert!(!listed.to_string().contains(&self.hers.task), "{listed}");
+        assert!(!listed.to_string().contains(&self.existing.task), "{listed}");
     }
 
     async fn socket(&self) {
@@ -395,8 +399,8 @@ impl Stage {
             self.takes_its_time("joining", &told, begun);
             (socket, told)
         };
-        let ((mut hers, told), (mut missing, not_there)) =
-            (join(&self.hers).await, join(&self.nobodys).await);
+        let ((mut existing, told), (mut missing, not_there)) =
+            (join(&self.existing).await, join(&self.unknown).await);
         self.compare("joining", &told, &not_there);
         let followed = SOCKET_METHODS.iter().map(|method| {
             (*method, json!({ "contextId": "{context}", "after": 0, "id": "{task}" }))
@@ -416,11 +420,11 @@ impl Stage {
                 self.takes_its_time(&format!("/ws {method}"), &told, begun);
                 told
             };
-            let told = ask(&mut hers, &self.hers).await;
-            let not_there = ask(&mut missing, &self.nobodys).await;
+            let told = ask(&mut existing, &self.existing).await;
+            let not_there = ask(&mut missing, &self.unknown).await;
             self.compare(&format!("/ws {method}"), &told, &not_there);
         }
-        assert!(hers.followed().is_empty(), "{:?}", hers.followed());
+        assert!(existing.followed().is_empty(), "{:?}", existing.followed());
         let attach = async |ids: &Ids| {
             let headers = [
                 ("Authorization", format!("Bearer {}", self.stranger)),
@@ -433,7 +437,7 @@ impl Stage {
             self.takes_its_time("attaching", &told, begun);
             told
         };
-        let (told, not_there) = (attach(&self.hers).await, attach(&self.nobodys).await);
+        let (told, not_there) = (attach(&self.existing).await, attach(&self.unknown).await);
         self.compare("attaching", &told, &not_there);
     }
 }
@@ -443,16 +447,16 @@ impl Stage {
 async fn a_contexts_name_is_its_clients_own() {
     let machine = Machine::new();
     let (stage, ann) = stage(&machine).await;
-    let Stage { served, hers, stranger: bob, .. } = &stage;
+    let Stage { served, existing, stranger: bob, .. } = &stage;
     let say = async |token: &str, text: &str| {
         let mut message = text_message(text);
-        message["contextId"] = json!(hers.context);
+        message["contextId"] = json!(existing.context);
         let params = json!({ "message": message, "configuration": { "blocking": true } });
         served.call_as(token, "/", "message/send", params).await
     };
     let (first, second) = (say(bob, "say one").await, say(bob, "say two").await);
     for sent in [&first, &second] {
-        assert_eq!(sent["result"]["contextId"], hers.context.as_str(), "{sent}");
+        assert_eq!(sent["result"]["contextId"], existing.context.as_str(), "{sent}");
         assert_eq!(sent["result"]["status"]["state"], "completed", "{sent}");
     }
     let listed = async |token: &str, params: Value| {
@@ -467,22 +471,22 @@ async fn a_contexts_name_is_its_clients_own() {
         .map(|sent| sent["result"]["id"].as_str().unwrap().to_owned())
         .into_iter()
         .collect();
-    let context = json!({ "contextId": hers.context });
+    let context = json!({ "contextId": existing.context });
     assert_eq!(listed(bob, context.clone()).await, his, "both are in one session");
     assert_eq!(listed(bob, json!({})).await, his);
-    assert_eq!(listed(&ann, context).await, [hers.task.as_str()]);
+    assert_eq!(listed(&ann, context).await, [existing.task.as_str()]);
     assert_eq!(machine.sessions().len(), 2);
     let mut follow = text_message("say three");
-    follow["contextId"] = json!(hers.context);
+    follow["contextId"] = json!(existing.context);
     follow["taskId"] = json!(his[0]);
     let follow = json!({ "message": follow });
     let refused = served.call_as(bob, "/", "message/send", follow).await;
     assert_ne!(refused["error"]["data"]["reason"], "context-mismatch", "{refused}");
     // He follows his own context of the same name.
-    let query = format!("?session={}&after=0", hers.context);
+    let query = format!("?session={}&after=0", existing.context);
     let mut socket = served.socket_with(&query, Some(bob)).await;
     let frame = socket.until(|value| value["method"] == "session/event").await;
-    assert_eq!(frame["params"]["contextId"], hers.context.as_str(), "{frame}");
+    assert_eq!(frame["params"]["contextId"], existing.context.as_str(), "{frame}");
     assert!(his.contains(&frame["params"]["event"]["id"].as_str().unwrap().to_owned()), "{frame}");
 }
 
@@ -491,14 +495,14 @@ async fn a_contexts_name_is_its_clients_own() {
 async fn a_terminal_is_not_told_of_other_clients() {
     let machine = Machine::new();
     let (stage, ann) = stage(&machine).await;
-    let Stage { served, hers, stranger: bob, .. } = &stage;
+    let Stage { served, existing, stranger: bob, .. } = &stage;
     let _bob = served.socket_with("?name=bobs-editor", Some(bob)).await;
     let _local = served.socket("?name=somebody").await;
     let headers = [
         ("Authorization", format!("Bearer {ann}")),
         ("Sec-WebSocket-Protocol", "loggia".to_owned()),
     ];
-    let query = format!("?session={}", hers.context);
+    let query = format!("?session={}", existing.context);
     let mut terminal = served.upgrade(&query, headers).await.unwrap();
     let told = terminal.until(|value| value["type"] == "present").await;
     let clients = told["clients"].as_array().unwrap();

@@ -1,5 +1,5 @@
-//! The checks of a conversation: what a message may hold, that each call is answered once and directly
-//! behind, and that thinking blocks are where they were made.
+//! Checks a conversation: the allowed content of each message, that each call is answered once and in the next
+//! message, and that thinking blocks are in their original places.
 
 use std::collections::HashSet;
 

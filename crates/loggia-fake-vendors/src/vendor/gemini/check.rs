@@ -38,7 +38,7 @@ const CONFIG: [&str; 18] = [
     "thinkingConfig",
     "mediaResolution",
 ];
-/// What a part contains, of which it has one.
+/// The contents of a part, which has exactly one of them.
 const DATA: [&str; 9] = [
     "text",
     "inlineData",

@@ -36,7 +36,7 @@ pub struct OutputConfig {
     effort: &'static str,
 }
 
-/// None for a model of which nothing is known: each model has a default.
+/// None if nothing is known about the model, which then uses its default.
 pub fn thinking(
     model: &ModelContext<'_>,
     request: &ModelRequest,
@@ -67,7 +67,7 @@ pub fn output_config(facts: &ModelFacts, wanted: Option<Effort>) -> Option<Outpu
     Some(OutputConfig { effort: level.name() })
 }
 
-/// The level nearest to the wanted one, the lower of two. Not `none` instead of another one.
+/// The level nearest to the wanted one, or the lower of two. `none` only if it is wanted.
 fn level(facts: &ModelFacts, wanted: Option<Effort>) -> Option<Effort> {
     let (wanted, offered) = (wanted?, facts.efforts.as_ref()?);
     let offered = offered.iter().copied();

@@ -2,8 +2,12 @@
 //! bytes of a large one are counted while it arrives.
 //!
 //! tungstenite returns complete messages and does not tell whether one has begun, so [`MessageTimeout`] watches the bytes
-//! below it with tungstenite's own [`FrameHeader`]. It passes large frames on as several small ones, because tungstenite
-//! keeps a buffer as large as the largest frame for as long as the socket is open.
+//! below it: where messages begin and end, by tungstenite's own [`FrameHeader`]. Everything else of RFC 6455, such as
+//! masks, texts, errors and the close handshake, is left to tungstenite. Its `FrameSocket` is no replacement: it returns
+//! complete frames, which may be as large as a message, and does not join them.
+//!
+//! [`MessageTimeout`] passes large frames on as several small ones, because tungstenite keeps a buffer as large as the
+//! largest frame for as long as the socket is open.
 
 use std::io::{self, Cursor};
 use std::pin::Pin;

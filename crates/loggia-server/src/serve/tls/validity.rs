@@ -1,4 +1,7 @@
 //! The two times of a certificate's validity, read from its DER. rustls checks certificates but does not tell these times.
+//!
+//! Not `x509-parser`: it would add 18 packages to the binary, for two fields. Only the server's own certificate, a
+//! file of the operator, is read.
 
 use jiff::civil::DateTime;
 

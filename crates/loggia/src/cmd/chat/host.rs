@@ -44,7 +44,7 @@ pub struct ChatHost {
     requests: Option<mpsc::Sender<ShareRequest>>,
     editor: Option<String>,
     present: watch::Receiver<Vec<ConnectedClient>>,
-    trouble: watch::Receiver<String>,
+    problem: watch::Receiver<String>,
 }
 
 /// The local sessions.
@@ -66,7 +66,7 @@ pub struct Connection {
     pub me: Option<watch::Receiver<Origin>>,
     pub share: watch::Receiver<ShareFacts>,
     pub present: watch::Receiver<Vec<ConnectedClient>>,
-    pub trouble: watch::Receiver<String>,
+    pub problem: watch::Receiver<String>,
     /// Requests to share the session; None for a remote session.
     pub requests: Option<mpsc::Sender<ShareRequest>>,
 }
@@ -117,7 +117,7 @@ impl ChatHost {
         commands: Commands,
         connection: Connection,
     ) -> Self {
-        let Connection { me, share, present, trouble, requests } = connection;
+        let Connection { me, share, present, problem, requests } = connection;
         let environment = &app.environment;
         let said = environment.get("VISUAL").or_else(|| environment.get("EDITOR"));
         let editor = said.or_else(|| {
@@ -138,7 +138,7 @@ impl ChatHost {
             requests,
             editor: editor.map(str::to_owned),
             present,
-            trouble,
+            problem,
         }
     }
 
@@ -263,7 +263,7 @@ impl Host for ChatHost {
         })
     }
 
-    fn reach<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), String>> {
+    fn open_session<'a>(&'a self, session: &'a SessionId) -> BoxFuture<'a, Result<(), String>> {
         Box::pin(async move {
             let Some(Sessions { hub, .. }) = &self.sessions else {
                 return Err("other sessions are only available in the process that runs this one"
@@ -279,7 +279,7 @@ impl Host for ChatHost {
         })
     }
 
-    fn me(&self) -> Option<watch::Receiver<Origin>> {
+    fn own_origin(&self) -> Option<watch::Receiver<Origin>> {
         self.me.clone()
     }
 
@@ -299,8 +299,8 @@ impl Host for ChatHost {
         self.present.clone()
     }
 
-    fn trouble(&self) -> watch::Receiver<String> {
-        self.trouble.clone()
+    fn connection_problem(&self) -> watch::Receiver<String> {
+        self.problem.clone()
     }
 
     fn edit(&self, name: &str, text: &str) -> Result<Option<String>, String> {
