@@ -31,6 +31,7 @@ fn propose(world: &mut World, call: &str, details: Details) {
         },
         input: json!({}),
         details,
+        needs_person: false,
     };
     report(world, Report::Propose { call: call.into(), proposal });
 }

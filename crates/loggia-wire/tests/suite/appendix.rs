@@ -31,7 +31,10 @@ fn asked(body: &Value) -> Intent {
         panic!("a batch");
     };
     let asked = decode(&call, None, Extension::Off).unwrap();
-    assert_eq!(asked.view, View { dialect: Dialect::A2a03, extension: Extension::On });
+    assert_eq!(
+        asked.view,
+        View { dialect: Dialect::A2a03, extension: Extension::On, guest: false }
+    );
     asked.intent
 }
 
@@ -83,7 +86,7 @@ fn the_example_interaction() {
     let call = script.write("hello.txt", "hello\n");
 
     // 2 and 4. The stream of the first request.
-    let view = View { dialect: Dialect::A2a03, extension: Extension::On };
+    let view = View { dialect: Dialect::A2a03, extension: Extension::On, guest: false };
     let frames = project(&script.log, view);
     let [submitted, working, pending, waiting] = frames.as_slice() else {
         panic!("four events, not {}", frames.len());
@@ -171,7 +174,7 @@ fn the_example_interaction() {
 fn every_update_carries_the_whole_call() {
     for frame in project(
         &super::logs::two_files(),
-        View { dialect: Dialect::A2a03, extension: Extension::On },
+        View { dialect: Dialect::A2a03, extension: Extension::On, guest: false },
     ) {
         if kind(&frame) == "TOOL_CALL_UPDATE" {
             let call = tool_call(&frame);

@@ -38,16 +38,16 @@ fn activation() {
     assert_eq!(prompt.settings.unwrap().workspace_path.as_deref(), Some("/w"));
     // A client that names the extension is answered in the extension.
     let view = asked("message/stream", shipped, Extension::On).unwrap().view;
-    assert_eq!(view, View { dialect: Dialect::A2a03, extension: Extension::On });
+    assert_eq!(view, View { dialect: Dialect::A2a03, extension: Extension::On, guest: false });
     let both = message(json!({ "metadata": settings, "extensions": [loggia_wire::devtool::URI] }));
     let view = asked("message/stream", both, Extension::Off).unwrap().view;
-    assert_eq!(view, View { dialect: Dialect::A2a03, extension: Extension::On });
+    assert_eq!(view, View { dialect: Dialect::A2a03, extension: Extension::On, guest: false });
     // That server speaks 0.3 only.
     let newer = json!({ "message": {
         "role": "ROLE_USER", "messageId": "m", "parts": [{ "text": "go" }], "metadata": settings,
     } });
     let view = asked("SendMessage", newer, Extension::Off).unwrap().view;
-    assert_eq!(view, View { dialect: Dialect::A2a1, extension: Extension::On });
+    assert_eq!(view, View { dialect: Dialect::A2a1, extension: Extension::On, guest: false });
 }
 
 /// A plain request about a task that was begun in this dialect.

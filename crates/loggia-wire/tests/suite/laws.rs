@@ -234,7 +234,7 @@ proptest! {
     /// At most one update of live output in 100 ms of the log's time for each call.
     #[test]
     fn live_output_is_paced(log in log()) {
-        let view = View { dialect: Dialect::A2a03, extension: Extension::On };
+        let view = View { dialect: Dialect::A2a03, extension: Extension::On, guest: false };
         let at: HashMap<u64, i64> =
             log.iter().map(|envelope| (envelope.seq.0, envelope.at.0)).collect();
         let ends: HashSet<u64> = log
@@ -343,7 +343,7 @@ fn a_clock_that_goes_back_does_not_stop_updates() {
     script.prompt("Build it");
     let call = script.shell("make");
     script.output(&call, "one\n").wait(-60_000).output(&call, "two\n");
-    let view = View { dialect: Dialect::A2a03, extension: Extension::On };
+    let view = View { dialect: Dialect::A2a03, extension: Extension::On, guest: false };
     let frames = project(&script.log, view);
     let last = &frames.last().unwrap().body["status"]["message"]["parts"][0]["data"];
     assert_eq!(last["live_content"], "one\ntwo\n");
