@@ -84,6 +84,18 @@ fn a_configured_rule_holds_in_the_root_only() {
     }
 }
 
+/// A call that would run more than its details show: no rule allows it, and none can be added.
+#[test]
+fn a_rule_does_not_allow_what_needs_a_person() {
+    let mut calls = Calls::new(vec![configured("git status")]);
+    let proposal = Proposal { needs_person: true, ..shell_in("git status", "/work/project") };
+    let (_, asked) = calls.propose(tui(), proposal);
+    assert!(asked);
+    let (_, approval) = calls.script.session.open_approvals().next().unwrap();
+    let ids: Vec<&str> = approval.choices.iter().map(|choice| choice.id.0.as_str()).collect();
+    assert_eq!(ids, [ChoiceId::PROCEED_ONCE, ChoiceId::CANCEL]);
+}
+
 #[test]
 fn a_granted_rule_holds_in_its_directory_only() {
     for choice in [ChoiceId::PROCEED_ALWAYS, ChoiceId::PROCEED_ALWAYS_PROJECT] {

@@ -328,7 +328,8 @@ steps = [
                 "{call} {n}: {kept} is no beginning of {reference}"
             );
             check(&machine, &log, &seen, n as u64);
-            let again = machine.run(&["run", "--session", session, "say recovered"]);
+            let again =
+                machine.run(&["run", "--session", session, "--model", "offline", "say recovered"]);
             assert_eq!(again.code, 0, "{call} {n}: {}", again.err);
             check(&machine, &machine.log(session), &seen, n as u64);
         }
