@@ -68,7 +68,7 @@ fn an_error_lists_the_valid_forms() {
         (
             "/foo",
             "there is no command `/foo`; there are /help, /about, /tools, /approvals, /init, \
-             /memory, /stats, /compact, /clear, /name",
+             /memory, /stats, /compact, /clear, /name, /model, /effort",
         ),
         ("/memory forget x", "`/memory` has no `forget`; it has show, list, add"),
         ("/memory add", "an argument is missing: `/memory add TEXT`"),
@@ -141,7 +141,7 @@ fn the_table_is_consistent() {
         "- `/memory add TEXT`: Adds a note to the workspace's AGENTS.md\n\n\
          TEXT (required): What to remember."
     );
-    assert_eq!(slash::overview(&[]).lines().count(), 13);
+    assert_eq!(slash::overview(&[]).lines().count(), 15);
 }
 
 fn custom() -> CustomCommands {
@@ -189,7 +189,7 @@ fn commands_from_files_are_parsed_too() {
         let PromptKind::Mistake(error) = custom.read(text) else { panic!("{text}") };
         let expected = format!("there is no command `/{given}`; there are /help, ");
         assert!(error.to_string().starts_with(&expected), "{error}");
-        assert!(error.to_string().ends_with("/name, /git:commit, /speckit.plan"), "{error}");
+        assert!(error.to_string().ends_with("/effort, /git:commit, /speckit.plan"), "{error}");
     }
     let parsed = custom.parse(&["git:commit"], "a").unwrap();
     assert_eq!((parsed.to_string().as_str(), parsed.may_ask()), ("/git:commit a", true));
