@@ -348,11 +348,7 @@ impl App {
                     .to_owned()
             }
         };
-        vec![
-            "this is the offline demo: it follows steps such as `say hi` and knows no language"
-                .to_owned(),
-            next,
-        ]
+        vec!["this is the offline demo: it follows steps such as `say hi`".to_owned(), next]
     }
 
     pub fn workspace_text(&self) -> anyhow::Result<String> {

@@ -83,6 +83,9 @@ impl Machine {
         command.env_clear().env("PATH", std::env::var("PATH").unwrap());
         command.env("HOME", self.directory.path()).env("LOGGIA_HOME", self.home());
         command.env("TERM", "xterm").env("LANG", "C.UTF-8").current_dir(self.work());
+        // No model server of this machine is found.
+        command.env("OLLAMA_HOST", "http://127.0.0.1:9");
+        command.env("LLAMACPP_BASE_URL", "http://127.0.0.1:9/v1");
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

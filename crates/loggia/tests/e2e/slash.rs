@@ -170,7 +170,9 @@ async fn the_tree_and_the_four_statuses() {
             "stats",
             "compact",
             "clear",
-            "name"
+            "name",
+            "model",
+            "effort"
         ]
     );
     let add = &tree["commands"][5]["sub_commands"][2];

@@ -208,10 +208,11 @@ steps = [ { text = "half a " }, { cut = true } ]
     let ran = machine.run(&["run", "--model", &model, "no key"]);
     assert_eq!(ran.code, 1);
     assert_eq!(ran.err.matches("the key was refused").count(), 1, "{}", ran.err);
-    // After partial output, a retry would repeat it, so the turn fails.
+    // After partial output, the reply so far is void.
     let ran = machine.run(&["run", "--model", &model, "cut"]);
-    assert_eq!((ran.code, ran.out.as_str()), (1, "half a \n"), "{}", ran.err);
-    assert!(ran.err.contains("cut off"), "{}", ran.err);
+    assert_eq!((ran.code, ran.out.matches("half a ").count()), (1, 5), "{}", ran.err);
+    assert_eq!(ran.err.matches("the reply above does not count; trying again").count(), 4);
+    assert!(ran.err.contains("failed: the model's reply was cut off"), "{}", ran.err);
 }
 
 /// R34: a panic in a turn fails only that turn.
@@ -249,7 +250,7 @@ fn a_command_sees_no_secret_of_the_environment() {
         "PGPASSWORD",
     ];
     let look = "run env; tr '\\0' '\\n' </proc/$PPID/environ; cat /proc/*/environ | tr '\\0' '\\n'; cat /proc/*/cmdline";
-    let mut command = machine.command(&["run", "--approve", "all", look]);
+    let mut command = machine.command(&["run", "--model", "offline", "--approve", "all", look]);
     for name in names {
         command.env(name, format!("/canary-{name}"));
     }

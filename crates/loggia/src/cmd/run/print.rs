@@ -153,7 +153,7 @@ impl Printer {
                 let text = printable(&Event::expansion(command, source, text));
                 self.print_action(&self.style.dim(&text))?;
             }
-            Event::ReplyDiscarded { message, .. } => self.discard(message)?,
+            Event::ReplyDiscarded { message, .. } => self.discard(message),
             Event::NoticeRaised { level, text, .. } => {
                 let text = printable(text);
                 self.print_action(&match level {
@@ -183,14 +183,12 @@ impl Printer {
         self.print_action(&self.style.dim(&format!("· {}", printable(thought.trim_end()))))
     }
 
-    /// Takes back the text of a reply that broke off. What is printed stays.
-    fn discard(&mut self, message: &MessageId) -> anyhow::Result<()> {
-        if self.last_message.as_ref() != Some(message) {
-            return Ok(());
+    /// Takes back the text of a reply that broke off. What is printed stays; a notice or the outcome follows.
+    fn discard(&mut self, message: &MessageId) {
+        if self.last_message.as_ref() == Some(message) {
+            self.text.truncate(self.message_start);
+            self.last_message = None;
         }
-        self.text.truncate(self.message_start);
-        self.last_message = None;
-        self.print_action(&self.style.dim("the reply above broke off and does not count"))
     }
 
     fn print_text(&mut self, text: &str) -> anyhow::Result<()> {
