@@ -191,7 +191,7 @@ await run(`js 0.3.14 ${BINDING}`, {
     await assert.rejects(client.sendMessage(message('perhaps', task.id)), (error) => {
       // This SDK passes on an unknown error code over JSON-RPC only.
       if (BINDING === 'JSONRPC') assert.equal(error.errorResponse.error.code, -32602);
-      else assert.match(error.message, /this message/);
+      else assert.match(error.message, /`perhaps` is not one of the offered choices/);
       return true;
     });
     const done = await client.sendMessage(message('yes', task.id));
